@@ -1,0 +1,1 @@
+//! The gate (placeholder until the next commit).
