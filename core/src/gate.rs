@@ -5,13 +5,12 @@ use std::fmt;
 
 use crate::error::{LimitError, Refusal, Rejection, ReportError};
 use crate::limits::{EngineReport, Limits, Settings};
-use crate::locked::Shared;
 use crate::park;
 use crate::permit::{OwnedPermit, Permit, PermitOf, Source};
 use crate::room::Room;
+use crate::shared::{Arrival, Dispatch, Shared};
 use crate::snapshot::Snapshot;
-use crate::spec::Answer;
-use crate::sync::Arc;
+use crate::sync::{Arc, thread};
 use crate::ticket::{Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, AdmitOwned};
 
 /// Decides which requests enter one engine, which wait, and which are refused.
@@ -19,7 +18,6 @@ use crate::ticket::{Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, Admi
 /// A `Gate` is a handle: clones share one gate. Every method may be called from
 /// any thread and from any executor. A rank that the engine did not report
 /// counts as no rank.
-#[derive(Clone)]
 pub struct Gate {
     pub(crate) shared: Arc<Shared>,
 }
@@ -30,6 +28,7 @@ pub struct Gate {
 #[must_use]
 pub struct Builder {
     settings: Settings,
+    dispatch: Dispatch,
 }
 
 impl Builder {
@@ -57,14 +56,27 @@ impl Builder {
         self
     }
 
-    /// Builds the gate.
+    /// Who drains the queue; [`Dispatch::Assisted`] unless set.
+    pub fn dispatch(mut self, dispatch: Dispatch) -> Self {
+        self.dispatch = dispatch;
+        self
+    }
+
+    /// Builds the gate and starts its dispatcher thread, which ends with the
+    /// last handle.
     ///
     /// # Errors
     /// A limit out of its range.
+    ///
+    /// # Panics
+    /// The operating system starts no thread.
     pub fn build(self) -> Result<Gate, LimitError> {
-        Ok(Gate {
-            shared: Arc::new(Shared::new(self.settings)?),
-        })
+        let shared = Arc::new(Shared::new(self.settings, self.dispatch)?);
+        if self.dispatch.has_thread() {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.dispatch());
+        }
+        Ok(Gate { shared })
     }
 }
 
@@ -80,8 +92,8 @@ impl Gate {
     /// # Errors
     /// The engine limit that stands in the way, or a stopped gate.
     pub fn try_admit(&self, rank: Option<u32>) -> Result<Permit<'_>, Refusal> {
-        let lane = self.shared.try_admit(rank)?;
-        Ok(PermitOf::new(self, lane, Source::Direct))
+        let hold = self.shared.try_admit(rank)?;
+        Ok(PermitOf::new(self, hold, Source::Direct))
     }
 
     /// [`try_admit`](Self::try_admit) with a permit that keeps the gate alive.
@@ -89,8 +101,8 @@ impl Gate {
     /// # Errors
     /// As [`try_admit`](Self::try_admit).
     pub fn try_admit_owned(&self, rank: Option<u32>) -> Result<OwnedPermit, Refusal> {
-        let lane = self.shared.try_admit(rank)?;
-        Ok(PermitOf::new(self.clone(), lane, Source::Direct))
+        let hold = self.shared.try_admit(rank)?;
+        Ok(PermitOf::new(self.clone(), hold, Source::Direct))
     }
 
     /// Enters or queues; never waits.
@@ -139,14 +151,14 @@ impl Gate {
     /// Enters if there is room, and counts the request only then. For those who
     /// queue outside the gate: see [`room`](Self::room).
     pub fn enter_if_room(&self, rank: Option<u32>) -> Option<Permit<'_>> {
-        let lane = self.shared.enter_if_room(rank)?;
-        Some(PermitOf::new(self, lane, Source::Direct))
+        let hold = self.shared.enter_if_room(rank)?;
+        Some(PermitOf::new(self, hold, Source::Direct))
     }
 
     /// [`enter_if_room`](Self::enter_if_room) with a permit that keeps the gate alive.
     pub fn enter_if_room_owned(&self, rank: Option<u32>) -> Option<OwnedPermit> {
-        let lane = self.shared.enter_if_room(rank)?;
-        Some(PermitOf::new(self.clone(), lane, Source::Direct))
+        let hold = self.shared.enter_if_room(rank)?;
+        Some(PermitOf::new(self.clone(), hold, Source::Direct))
     }
 
     /// An event that fires when capacity may have freed after this call.
@@ -185,9 +197,10 @@ impl Gate {
         self.shared.snapshot()
     }
 
-    /// Waits until no turn of the queue is pending. For tests: behind one lock a
-    /// call ends with its turn, so this returns at once.
-    pub fn settle(&self) {}
+    /// Waits until no turn of the queue is pending. For tests.
+    pub fn settle(&self) {
+        self.shared.settle();
+    }
 
     /// Stops the gate for good: whoever waits and whoever comes gets an error
     /// instead of a permit. Permits that are out stay good.
@@ -205,11 +218,30 @@ impl Gate {
         rank: Option<u32>,
     ) -> Result<AdmissionOf<G>, Rejection> {
         Ok(match gate.borrow().shared.request(rank)? {
-            Answer::Admitted(lane) => {
-                AdmissionOf::Admitted(PermitOf::new(gate, lane, Source::Direct))
+            Arrival::Admitted(hold) => {
+                AdmissionOf::Admitted(PermitOf::new(gate, hold, Source::Direct))
             }
-            Answer::Queued(place) => AdmissionOf::Queued(crate::ticket::TicketOf::new(gate, place)),
+            Arrival::Queued(place) => {
+                AdmissionOf::Queued(crate::ticket::TicketOf::new(gate, place))
+            }
         })
+    }
+}
+
+impl Clone for Gate {
+    fn clone(&self) -> Self {
+        self.shared.add_handle();
+        Gate {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        if self.shared.drop_handle() {
+            self.shared.turn.wake();
+        }
     }
 }
 

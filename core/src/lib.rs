@@ -28,18 +28,31 @@
 //! plain threads call [`Gate::admit_blocking`], tasks of any executor await
 //! [`Gate::admit`].
 
+mod budget;
+mod configure;
+mod counters;
 mod error;
 mod gate;
 pub mod limits;
-mod locked;
+mod listeners;
+mod lists;
 pub mod metrics;
+mod observe;
 mod park;
+mod pass;
 mod permit;
+mod publish;
 mod room;
+mod share;
+mod shared;
+mod slots;
 mod snapshot;
 pub mod spec;
 mod sync;
 mod ticket;
+mod turn;
+mod waker;
+mod word;
 
 pub use error::{
     Counts, Lane, Limit, LimitError, Overload, Refusal, Rejection, ReportError, Scope, Stopped,
@@ -48,6 +61,7 @@ pub use gate::{Builder, Gate};
 pub use limits::{EngineReport, Limits, Settings};
 pub use permit::{OwnedPermit, Permit, PermitOf, Source};
 pub use room::Room;
+pub use shared::Dispatch;
 pub use snapshot::{LaneSnapshot, Snapshot};
 pub use ticket::{
     Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, AdmitOwned, OwnedTicket, Ticket,

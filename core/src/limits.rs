@@ -2,12 +2,15 @@
 
 use crate::error::{Limit, LimitError, ReportError};
 
-/// Largest engine request limit per rank.
-pub const MAX_ENGINE_REQUEST_LIMIT: u32 = 16_383;
+/// Largest engine request limit per rank: what a field of the share word holds.
+pub const MAX_ENGINE_REQUEST_LIMIT: u32 = crate::word::MAX_LIMIT;
 /// Largest engine request waiting limit per rank.
-pub const MAX_ENGINE_REQUEST_WAITING_LIMIT: u32 = 16_383;
-/// Largest request queue limit per rank.
-pub const MAX_REQUEST_QUEUE_LIMIT: u32 = 1_048_575;
+pub const MAX_ENGINE_REQUEST_WAITING_LIMIT: u32 = crate::word::MAX_LIMIT;
+/// Largest request queue limit per rank; all ranks together at most
+/// [`MAX_WORKER_QUEUE_LIMIT`].
+pub const MAX_REQUEST_QUEUE_LIMIT: u32 = crate::share::MAX_QUEUE_LIMIT;
+/// Largest request queue limit of a worker, all ranks together.
+pub const MAX_WORKER_QUEUE_LIMIT: u32 = crate::share::MAX_QUEUED as u32;
 /// Most ranks that one engine may report.
 pub const MAX_RANKS: usize = 1_024;
 
@@ -47,6 +50,18 @@ impl Settings {
     /// # Errors
     /// The first limit that is out of range.
     pub fn resolve(self, max_num_seqs: Option<u32>) -> Result<Limits, LimitError> {
+        self.resolve_for(1, max_num_seqs)
+    }
+
+    /// The limits in force for a worker of so many ranks; see [`resolve`](Self::resolve).
+    ///
+    /// # Errors
+    /// The first limit that is out of range.
+    pub fn resolve_for(
+        self,
+        ranks: usize,
+        max_num_seqs: Option<u32>,
+    ) -> Result<Limits, LimitError> {
         let engine = max_num_seqs.unwrap_or(FALLBACK_ENGINE_LIMIT);
         let queue = max_num_seqs.map_or(FALLBACK_QUEUE_LIMIT, |n| n.saturating_mul(2));
         Limits {
@@ -54,7 +69,7 @@ impl Settings {
             engine_request_waiting_limit: self.engine_request_waiting_limit.unwrap_or(engine),
             request_queue_limit: self.request_queue_limit.unwrap_or(queue),
         }
-        .checked()
+        .checked(ranks)
     }
 }
 
@@ -70,7 +85,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn checked(self) -> Result<Self, LimitError> {
+    fn checked(self, ranks: usize) -> Result<Self, LimitError> {
+        let ranks = u32::try_from(ranks).unwrap_or(u32::MAX).max(1);
+        let max_queue = MAX_REQUEST_QUEUE_LIMIT.min(MAX_WORKER_QUEUE_LIMIT / ranks);
         let check = |limit, value, min, max| {
             if (min..=max).contains(&value) {
                 Ok(())
@@ -95,12 +112,7 @@ impl Limits {
             1,
             MAX_ENGINE_REQUEST_WAITING_LIMIT,
         )?;
-        check(
-            Limit::RequestQueue,
-            self.request_queue_limit,
-            0,
-            MAX_REQUEST_QUEUE_LIMIT,
-        )?;
+        check(Limit::RequestQueue, self.request_queue_limit, 0, max_queue)?;
         Ok(self)
     }
 
@@ -171,7 +183,7 @@ mod tests {
         };
         assert_eq!(
             zero.resolve(None).unwrap_err().to_string(),
-            "engine_request_limit = 0 is out of range: an integer from 1 to 16383 is accepted"
+            "engine_request_limit = 0 is out of range: an integer from 1 to 12287 is accepted"
         );
         let huge = Settings {
             request_queue_limit: Some(u32::MAX),

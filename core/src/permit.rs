@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::error::Lane;
 use crate::gate::Gate;
-use crate::spec::LaneIndex;
+use crate::shared::Hold;
 
 /// How an admitted request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,16 +40,16 @@ pub type OwnedPermit = PermitOf<Gate>;
 #[must_use = "dropping a permit ends the request"]
 pub struct PermitOf<G: Borrow<Gate>> {
     gate: G,
-    lane: LaneIndex,
+    hold: Hold,
     source: Source,
     waiting: bool,
 }
 
 impl<G: Borrow<Gate>> PermitOf<G> {
-    pub(crate) fn new(gate: G, lane: LaneIndex, source: Source) -> Self {
+    pub(crate) fn new(gate: G, hold: Hold, source: Source) -> Self {
         PermitOf {
             gate,
-            lane,
+            hold,
             source,
             waiting: true,
         }
@@ -59,7 +59,7 @@ impl<G: Borrow<Gate>> PermitOf<G> {
     /// *running*. Only the first call does anything.
     pub fn first_token(&mut self) {
         if std::mem::take(&mut self.waiting) {
-            self.gate.borrow().shared.first_token(self.lane);
+            self.gate.borrow().shared.first_token(self.hold);
         }
     }
 
@@ -78,7 +78,7 @@ impl<G: Borrow<Gate>> PermitOf<G> {
 
     /// The lane that the request is accounted to.
     pub fn lane(&self) -> Lane {
-        self.gate.borrow().shared.lane_at(self.lane)
+        self.gate.borrow().shared.lane_name(self.hold.lane())
     }
 
     /// Whether the request entered at once or waited in the queue.
@@ -89,7 +89,7 @@ impl<G: Borrow<Gate>> PermitOf<G> {
 
 impl<G: Borrow<Gate>> Drop for PermitOf<G> {
     fn drop(&mut self) {
-        self.gate.borrow().shared.release(self.lane, self.waiting);
+        self.gate.borrow().shared.give_back(self.hold, self.waiting);
     }
 }
 

@@ -36,7 +36,7 @@ impl<'g> Room<'g> {
     pub(crate) fn new(gate: &'g Gate) -> Self {
         Room {
             gate,
-            seen: gate.shared.room_events(),
+            seen: gate.shared.listen(),
         }
     }
 

@@ -241,7 +241,7 @@ impl SpecGate {
     /// A limit out of range; nothing changes.
     pub fn set_limits(&mut self, settings: Settings) -> Result<Limits, LimitError> {
         let settings = settings.or(self.settings);
-        self.limits = settings.resolve(self.max_num_seqs)?;
+        self.limits = settings.resolve_for(self.lanes.len() - 1, self.max_num_seqs)?;
         self.settings = settings;
         self.hand_on();
         Ok(self.limits)

@@ -5,8 +5,11 @@
 
 #[cfg(not(tidegate_loom))]
 mod imp {
-    pub(crate) use std::sync::atomic::{AtomicU32, Ordering};
-    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use std::sync::{Arc, Mutex};
+    pub(crate) use std::thread;
 
     /// Blocks while `word` holds `expected`. May return without a wake-up.
     pub(crate) fn wait(word: &AtomicU32, expected: u32) {
@@ -17,12 +20,30 @@ mod imp {
     pub(crate) fn wake_one(word: &AtomicU32) {
         atomic_wait::wake_one(word);
     }
+
+    /// loom's cell with std's inside.
+    #[derive(Debug)]
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
 }
 
 #[cfg(tidegate_loom)]
 mod imp {
-    pub(crate) use loom::sync::atomic::{AtomicU32, Ordering};
-    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use loom::cell::UnsafeCell;
+    pub(crate) use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use loom::sync::{Arc, Mutex};
+    pub(crate) use loom::thread;
 
     /// loom has no futex: give way to the other threads and look again.
     pub(crate) fn wait(word: &AtomicU32, expected: u32) {

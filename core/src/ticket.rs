@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::error::{Rejection, Stopped};
 use crate::gate::Gate;
-use crate::locked::Place;
 use crate::park;
 use crate::permit::{PermitOf, Source};
+use crate::slots::Place;
 
 /// A ticket that borrows its gate.
 pub type Ticket<'g> = TicketOf<&'g Gate>;
@@ -105,9 +105,9 @@ impl<G: Borrow<Gate> + Unpin> Future for TicketOf<G> {
             Poll::Pending => Poll::Pending,
             // Dropping the ticket takes the request out of the stopped gate's queue.
             Poll::Ready(Err(Stopped)) => Poll::Ready(Err(Stopped)),
-            Poll::Ready(Ok(())) => {
-                let (gate, place) = self.held.take().expect("looked at above");
-                Poll::Ready(Ok(PermitOf::new(gate, place.lane(), Source::Queue)))
+            Poll::Ready(Ok(hold)) => {
+                let (gate, _) = self.held.take().expect("looked at above");
+                Poll::Ready(Ok(PermitOf::new(gate, hold, Source::Queue)))
             }
         }
     }

@@ -1,0 +1,122 @@
+//! Moving the limits: what was set, what was reported, applied within a turn.
+
+use crate::error::{LimitError, ReportError};
+use crate::limits::{EngineReport, Limits, Settings};
+use crate::lists::Lists;
+use crate::shared::{Config, Ranks, Shared};
+use crate::sync::Ordering;
+
+impl Shared {
+    pub(crate) fn report_engine(&self, report: &EngineReport) -> Result<Limits, ReportError> {
+        let ids = report.sorted_ranks()?;
+        let mut config = self
+            .config
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let known = self.ranks.get().map(|ranks| &ranks.ids);
+        if let Some(known) = known.filter(|known| **known != ids) {
+            return Err(ReportError::OtherRanks(known.clone()));
+        }
+        let limits = config
+            .settings
+            .resolve_for(ids.len(), report.max_num_seqs)
+            .map_err(ReportError::Limit)?;
+        config.max_num_seqs = report.max_num_seqs;
+        if known.is_some() {
+            self.apply(&mut config, limits);
+            drop(config);
+            self.capacity_moved();
+            return Ok(limits);
+        }
+        // All allocated before the turn.
+        let wider = Lists::new(ids.len() + 1);
+        let ranks = Box::new(Ranks::new(ids, limits.request_queue_limit));
+        let Limits {
+            engine_request_limit: r,
+            engine_request_waiting_limit: w,
+            ..
+        } = limits;
+        let old = self.within_turn(|shared, lists| {
+            let count = ranks.ids.len();
+            let old = lists.widen(wider);
+            shared.budget.split(count, r, w);
+            shared
+                .total
+                .set_limit(u64::from(limits.request_queue_limit) * count as u64);
+            shared.ranks.get_or_publish(ranks);
+            old
+        });
+        drop((old, config));
+        self.capacity_moved();
+        Ok(limits)
+    }
+
+    pub(crate) fn set_limits(&self, settings: Settings) -> Result<Limits, LimitError> {
+        let mut config = self
+            .config
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let settings = settings.or(config.settings);
+        let limits = settings.resolve_for(self.budget.len(), config.max_num_seqs)?;
+        config.settings = settings;
+        self.apply(&mut config, limits);
+        drop(config);
+        self.capacity_moved();
+        Ok(limits)
+    }
+
+    fn apply(&self, config: &mut Config, limits: Limits) {
+        let Limits {
+            engine_request_limit: r,
+            engine_request_waiting_limit: w,
+            ..
+        } = limits;
+        self.within_turn(|shared, _| {
+            if (r, w) != shared.budget.limits() {
+                shared.budget.resize(r, w);
+            }
+            let queue = limits.request_queue_limit;
+            (1..shared.lanes()).for_each(|lane| shared.lane(lane).queue.set_limit(queue));
+            shared
+                .total
+                .set_limit(u64::from(queue) * shared.budget.len() as u64);
+        });
+        config.limits = limits;
+    }
+
+    /// Foreign wakers run here: without the lock and outside the turn.
+    fn capacity_moved(&self) {
+        self.run_wanted();
+        self.fire_room();
+    }
+
+    pub(crate) fn stop(&self) {
+        // Within a turn: no other turn clears the flags that shut the gate.
+        self.within_turn(|shared, _| shared.shut());
+        self.capacity_moved();
+    }
+
+    /// A gate went; true if it was the last.
+    pub(crate) fn drop_handle(&self) -> bool {
+        // AcqRel: as for any reference count.
+        self.handles.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    pub(crate) fn add_handle(&self) {
+        // Relaxed: who clones a handle has one.
+        self.handles.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The dispatcher thread: runs the turns that are wanted until the last gate goes.
+    pub(crate) fn dispatch(&self) {
+        loop {
+            let bell = self.turn.bell();
+            self.run_wanted();
+            // Acquire: pairs with `drop_handle`.
+            if self.handles.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            self.turn.sleep(bell);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The dispatcher's turn: offers capacity to the oldest queued requests that fit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
+
+use crate::budget::Lack;
+use crate::lists::Lists;
+use crate::shared::{Dispatch, Shared};
+use crate::sync::{Ordering, fence};
+use crate::word::step::Who;
+use crate::word::{I, N};
+
+/// Offers, and so wakers kept, before a turn is given up to wake them.
+const BATCH: usize = 32;
+
+/// Batches in the turn of a thread that assists.
+const ASSIST_BATCHES: usize = if cfg!(tidegate_loom) { usize::MAX } else { 4 };
+
+/// Wakers to be woken once the turn has ended: foreign code never runs within.
+struct Wakers {
+    kept: [Option<Waker>; BATCH],
+    count: usize,
+}
+
+impl Wakers {
+    fn new() -> Self {
+        Wakers {
+            kept: [const { None }; BATCH],
+            count: 0,
+        }
+    }
+
+    fn push(&mut self, waker: Option<Waker>) {
+        self.kept[self.count] = waker;
+        self.count += 1;
+    }
+
+    fn is_full(&self) -> bool {
+        self.count == BATCH
+    }
+
+    fn wake(&mut self) {
+        for waker in self.kept[..std::mem::take(&mut self.count)].iter_mut() {
+            if let Some(waker) = waker.take() {
+                // A waker that panics keeps no other from being woken.
+                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Somebody should look at the queue.
+    pub(crate) fn ring(&self) {
+        if self.turn.ring() {
+            match self.dispatch {
+                Dispatch::Thread => self.turn.wake(),
+                Dispatch::Assisted => self.assist(),
+                Dispatch::Manual => {}
+            }
+        }
+    }
+
+    /// Runs a bounded turn on this thread; leaves the rest to the dispatcher's.
+    fn assist(&self) {
+        if self.turn.try_start() && !self.run_turn(ASSIST_BATCHES) {
+            self.turn.wake();
+        }
+    }
+
+    /// Runs a turn to its end if one is wanted.
+    pub(crate) fn run_wanted(&self) {
+        while self.turn.try_start() {
+            self.run_turn(usize::MAX);
+        }
+    }
+
+    /// Runs `change` within a turn, waiting for the one that may be running. A
+    /// turn is wanted afterwards.
+    pub(crate) fn within_turn<R>(&self, change: impl FnOnce(&Self, &mut Lists) -> R) -> R {
+        while !self.turn.try_start_unasked() {
+            crate::sync::thread::yield_now();
+        }
+        let result = self.lists.with_mut(|lists| {
+            // SAFETY: `try_start_unasked` made the turn ours.
+            change(self, unsafe { &mut *lists })
+        });
+        self.turn.hand_over();
+        result
+    }
+
+    /// The turn that this thread has started: at most so many batches. False if
+    /// something may be left; then the turn is wanted.
+    fn run_turn(&self, batches: usize) -> bool {
+        for _ in 0..batches {
+            let mut wakers = Wakers::new();
+            let done = self.batch(&mut wakers);
+            let ended = if done { self.turn.try_end() } else { false };
+            if ended {
+                wakers.wake();
+                return true;
+            }
+            // Something is left. Foreign code does not run within a turn: it is
+            // given up for the wakers, and begun anew.
+            if wakers.count > 0 {
+                self.turn.hand_over();
+                wakers.wake();
+                if !self.turn.try_start() {
+                    // Somebody else goes on with it.
+                    return true;
+                }
+            }
+        }
+        self.turn.hand_over();
+        false
+    }
+
+    /// One batch of offers. True if nothing is left to offer.
+    fn batch(&self, wakers: &mut Wakers) -> bool {
+        let pass = catch_unwind(AssertUnwindSafe(|| {
+            self.lists.with_mut(|lists| {
+                // SAFETY: only the holder of the turn comes here.
+                self.pass(unsafe { &mut *lists }, wakers)
+            })
+        }));
+        pass.unwrap_or_else(|_| {
+            // A fault of ours. Nobody may wait for ever on a queue that nobody
+            // can be trusted to drain.
+            self.shut();
+            true
+        })
+    }
+
+    fn pass(&self, lists: &mut Lists, wakers: &mut Wakers) -> bool {
+        loop {
+            // Flags before marks, against the arrivals' marks before flags.
+            fence(Ordering::SeqCst);
+            lists.take_in(&self.slots);
+            if self.is_stopped() {
+                return self.dismiss(lists, wakers);
+            }
+            // While tokens are owed, those that come are for the debtors.
+            let owed = !self.budget.settle_debts();
+            let mut own_full = OwnFull::default();
+            let mut worker_full = false;
+            while let Some((lane, age, slot)) = self.oldest(lists, &own_full) {
+                if owed {
+                    break;
+                }
+                if wakers.is_full() {
+                    return false;
+                }
+                match self.enter(lane, Who::Turn) {
+                    Ok(hold) => {
+                        let share = hold.share();
+                        if self.slots.offer(slot, age, share) {
+                            self.total.leave();
+                            self.lane(lane).queue.offer();
+                            wakers.push(self.slots.slot(slot).waker.take());
+                            if self.slots.let_go(slot) {
+                                self.lane(lane).queue.settle_offer();
+                            }
+                        } else {
+                            // It left: silently, this turn goes on looking.
+                            self.put_back(hold, true, |_| ());
+                        }
+                        lists.pop(&self.slots, lane as usize);
+                    }
+                    Err(Lack::Own(_)) => own_full.add(lane),
+                    // Nobody younger may have what this one lacks.
+                    Err(Lack::Worker(_) | Lack::Turn) => {
+                        worker_full = true;
+                        break;
+                    }
+                }
+            }
+            if self.set_flags(lists, worker_full, owed) {
+                continue;
+            }
+            return true;
+        }
+    }
+
+    /// Lane, age and slot of the oldest queued request, lanes that are full aside.
+    fn oldest(&self, lists: &mut Lists, own_full: &OwnFull) -> Option<(u32, u64, u32)> {
+        let lanes = 0..lists.len() as u32;
+        lanes
+            .filter(|lane| !own_full.contains(*lane))
+            .filter_map(|lane| {
+                let (age, slot) = lists.head(&self.slots, lane as usize)?;
+                Some((lane, age, slot))
+            })
+            .min_by_key(|(_, age, _)| *age)
+    }
+
+    /// Leaves the flags as the lists demand. True if something came meanwhile
+    /// that this turn must look at.
+    fn set_flags(&self, lists: &Lists, worker_full: bool, owed: bool) -> bool {
+        let closed = if worker_full || owed { I } else { 0 };
+        let mut again = false;
+        if closed != 0 {
+            // Room that came before the flag is seen here; after it, it rings.
+            let room = self.budget.set_everywhere(I);
+            again |= if owed {
+                self.budget.settle_debts()
+            } else {
+                room
+            };
+        }
+        for (home, share) in self.budget.shares().enumerate() {
+            let queue = if lists.is_empty(home + 1) { 0 } else { N };
+            again |= !share.relax(closed | queue);
+        }
+        again || self.slots.any_fresh()
+    }
+
+    /// The gate was stopped: wakes everyone who waits, to be told so.
+    fn dismiss(&self, lists: &mut Lists, wakers: &mut Wakers) -> bool {
+        for lane in 0..lists.len() {
+            while let Some((_, slot)) = lists.head(&self.slots, lane) {
+                if wakers.is_full() {
+                    return false;
+                }
+                wakers.push(self.slots.slot(slot).waker.take());
+                lists.pop(&self.slots, lane);
+            }
+        }
+        true
+    }
+
+    /// Nobody enters or queues any more.
+    pub(crate) fn shut(&self) {
+        // Release: pairs with the Acquire in `is_stopped`.
+        self.stopped.swap(true, Ordering::AcqRel);
+        self.budget.set_everywhere(I);
+    }
+
+    /// Waits until no turn is wanted or running.
+    pub(crate) fn settle(&self) {
+        match self.dispatch {
+            Dispatch::Manual => self.run_wanted(),
+            _ => {
+                while !self.turn.is_idle() {
+                    crate::sync::thread::yield_now();
+                }
+            }
+        }
+    }
+}
+
+/// Lanes whose own limit is reached in this pass: 1 + 1024 of them at most.
+#[derive(Default)]
+struct OwnFull([u64; 17]);
+
+impl OwnFull {
+    fn add(&mut self, lane: u32) {
+        self.0[lane as usize / 64] |= 1 << (lane % 64);
+    }
+
+    fn contains(&self, lane: u32) -> bool {
+        self.0[lane as usize / 64] >> (lane % 64) & 1 == 1
+    }
+}

@@ -1,0 +1,459 @@
+//! What the handles of one gate share, and the steps of a request through it.
+
+use std::task::{Poll, Waker};
+
+use crossbeam_utils::CachePadded;
+
+use crate::budget::{Budget, Flags, Lack};
+use crate::counters::{Counters, Event, stripe};
+use crate::error::{Lane, LimitError, Rejection, Scope, Stopped};
+use crate::limits::{Limits, Settings};
+use crate::listeners::Listeners;
+use crate::lists::Lists;
+use crate::publish::Published;
+use crate::share::{LaneState, QueueWord, TotalWord};
+use crate::slots::{Left, Offer, Place, Slots};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell, fence};
+use crate::turn::Turn;
+use crate::word::step::Who;
+use crate::word::{Delta, I, Kind, L, N, T};
+
+/// Who drains the queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dispatch {
+    /// The dispatcher thread alone.
+    Thread,
+    /// A thread that frees capacity runs a bounded turn itself when nobody else
+    /// does; the dispatcher thread does what is left.
+    #[default]
+    Assisted,
+    /// Nobody but [`Gate::step`](crate::Gate::step): for tests that choose when.
+    #[doc(hidden)]
+    Manual,
+}
+
+impl Dispatch {
+    pub(crate) fn has_thread(self) -> bool {
+        match self {
+            Dispatch::Thread => true,
+            // loom's assistants leave nothing to a thread.
+            Dispatch::Assisted => !cfg!(tidegate_loom),
+            Dispatch::Manual => false,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) budget: Budget,
+    pub(crate) unspecified: CachePadded<LaneState>,
+    pub(crate) ranks: Published<Ranks>,
+    pub(crate) total: CachePadded<TotalWord>,
+    pub(crate) slots: CachePadded<Slots>,
+    pub(crate) turn: CachePadded<Turn>,
+    pub(crate) dispatch: Dispatch,
+    pub(crate) lists: UnsafeCell<Lists>,
+    pub(crate) config: Mutex<Config>,
+    pub(crate) stopped: AtomicBool,
+    pub(crate) listeners: CachePadded<Listeners>,
+    /// Gates that are left; the dispatcher thread is none of them.
+    pub(crate) handles: CachePadded<AtomicUsize>,
+}
+
+// SAFETY: `lists` is the turn's alone; everything else is Sync.
+unsafe impl Sync for Shared {}
+// SAFETY: nothing in it is bound to a thread.
+unsafe impl Send for Shared {}
+
+/// The reported ranks, in ascending order, and their lanes.
+#[derive(Debug)]
+pub(crate) struct Ranks {
+    pub(crate) ids: Vec<u32>,
+    lanes: Vec<CachePadded<LaneState>>,
+}
+
+/// What was set and what was reported; the turn applies it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    pub(crate) settings: Settings,
+    pub(crate) max_num_seqs: Option<u32>,
+    pub(crate) limits: Limits,
+}
+
+/// What an admitted request holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    /// 0 is *unspecified*, then the ranks.
+    lane: u32,
+    /// Where its capacity is: its rank's share, or where to put it back.
+    share: u32,
+}
+
+/// What becomes of a request that is not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    Admitted(Hold),
+    Queued(Place),
+}
+
+pub(crate) fn lane_state(name: Lane, queue_limit: u32) -> CachePadded<LaneState> {
+    let queue = QueueWord::new(queue_limit);
+    CachePadded::new(LaneState {
+        name,
+        queue,
+        counters: Counters::new(),
+    })
+}
+
+impl Ranks {
+    pub(crate) fn new(ids: Vec<u32>, queue_limit: u32) -> Self {
+        let lanes = ids
+            .iter()
+            .map(|id| lane_state(Lane::Rank(*id), queue_limit))
+            .collect();
+        Ranks { ids, lanes }
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings, dispatch: Dispatch) -> Result<Self, LimitError> {
+        let limits = settings.resolve(None)?;
+        let queue = limits.request_queue_limit;
+        Ok(Shared {
+            budget: Budget::new(
+                limits.engine_request_limit,
+                limits.engine_request_waiting_limit,
+            ),
+            unspecified: lane_state(Lane::Unspecified, 0),
+            ranks: Published::empty(),
+            total: CachePadded::new(TotalWord::new(queue.into())),
+            slots: CachePadded::new(Slots::new()),
+            turn: CachePadded::new(Turn::new()),
+            dispatch,
+            lists: UnsafeCell::new(Lists::new(1)),
+            config: Mutex::new(Config {
+                settings,
+                max_num_seqs: None,
+                limits,
+            }),
+            stopped: AtomicBool::new(false),
+            listeners: CachePadded::new(Listeners::new()),
+            handles: CachePadded::new(AtomicUsize::new(1)),
+        })
+    }
+
+    /// The index of the lane that a request for this rank is accounted in.
+    #[inline]
+    pub(crate) fn lane_index(&self, rank: Option<u32>) -> u32 {
+        let (Some(id), Some(ranks)) = (rank, self.ranks.get()) else {
+            return 0;
+        };
+        // Ranks are nearly always numbered without gaps.
+        let guess = id.wrapping_sub(ranks.ids[0]) as usize;
+        if ranks.ids.get(guess) == Some(&id) {
+            return guess as u32 + 1;
+        }
+        ranks
+            .ids
+            .binary_search(&id)
+            .map_or(0, |index| index as u32 + 1)
+    }
+
+    #[inline]
+    pub(crate) fn lane(&self, index: u32) -> &LaneState {
+        match index.checked_sub(1) {
+            None => &self.unspecified,
+            Some(rank) => &self.ranks.get().expect("index of a lane").lanes[rank as usize],
+        }
+    }
+
+    pub(crate) fn lanes(&self) -> u32 {
+        1 + self.ranks.get().map_or(0, |ranks| ranks.ids.len() as u32)
+    }
+
+    pub(crate) fn try_admit(&self, rank: Option<u32>) -> Result<Hold, Rejection> {
+        let lane = self.lane_index(rank);
+        match self.enter(lane, Who::Newcomer) {
+            Ok(hold) => {
+                self.lane(lane).counters.count(Event::AdmittedDirect);
+                Ok(hold)
+            }
+            Err(lack) => Err(self.refuse_entry(lane, lack)),
+        }
+    }
+
+    pub(crate) fn enter_if_room(&self, rank: Option<u32>) -> Option<Hold> {
+        let lane = self.lane_index(rank);
+        let hold = self.enter(lane, Who::Newcomer).ok()?;
+        self.lane(lane).counters.count(Event::AdmittedDirect);
+        Some(hold)
+    }
+
+    pub(crate) fn request(&self, rank: Option<u32>) -> Result<Arrival, Rejection> {
+        let lane = self.lane_index(rank);
+        let lack = match self.enter(lane, Who::Newcomer) {
+            Ok(hold) => {
+                self.lane(lane).counters.count(Event::AdmittedDirect);
+                return Ok(Arrival::Admitted(hold));
+            }
+            Err(lack) => lack,
+        };
+        if self.is_stopped() {
+            return Err(Rejection::Stopped);
+        }
+        // A look first: a refusal writes nothing that others write.
+        self.queue_room(lane)
+            .map_err(|full| self.refuse_queue(lane, lack, full))?;
+        // The slot before the reservation: it may have to be allocated.
+        let slot = self.slots.acquire();
+        if let Err(full) = self.reserve(lane) {
+            self.slots.release(slot);
+            return Err(self.refuse_queue(lane, lack, full));
+        }
+        let place = self.slots.occupy(slot, lane);
+        self.announce(lane);
+        Ok(Arrival::Queued(place))
+    }
+
+    pub(crate) fn cancelled_on_arrival(&self, rank: Option<u32>) {
+        self.lane(self.lane_index(rank))
+            .counters
+            .count(Event::Cancelled);
+    }
+
+    /// Enters, for a newcomer or on behalf of a queued request.
+    #[inline]
+    pub(crate) fn enter(&self, lane: u32, who: Who) -> Result<Hold, Lack> {
+        let mut told = |flags: Flags| {
+            // The turn's own give-backs are silent, or it would wake itself for ever.
+            if who == Who::Newcomer {
+                self.after_give_back(flags);
+            }
+        };
+        let share = match lane.checked_sub(1) {
+            Some(home) => {
+                self.budget.enter_ranked(home as usize, who, &mut told)?;
+                home
+            }
+            None => {
+                let hint = stripe() % self.budget.len();
+                self.budget.enter_unranked(hint, who, &mut told)? as u32
+            }
+        };
+        Ok(Hold { lane, share })
+    }
+
+    /// Which queue is full for this lane, if one is: its own first.
+    fn queue_room(&self, lane: u32) -> Result<(), Full> {
+        let own = self.lane(lane).queue.read();
+        if lane != 0 && own.queued >= own.limit {
+            return Err(Full::Own);
+        }
+        let (queued, limit) = self.total.read();
+        if queued >= limit {
+            Err(Full::Worker)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn reserve(&self, lane: u32) -> Result<(), Full> {
+        let own = &self.lane(lane).queue;
+        own.reserve(lane != 0).map_err(|_| Full::Own)?;
+        self.total.reserve().map_err(|_| {
+            own.leave();
+            Full::Worker
+        })
+    }
+
+    fn leave_queue(&self, lane: u32) {
+        self.total.leave();
+        self.lane(lane).queue.leave();
+    }
+
+    /// After queueing: makes sure that whoever frees what this request lacks
+    /// knows, and rings if it has been freed already.
+    fn announce(&self, lane: u32) {
+        // The mark before the flags, for the turn that clears them.
+        fence(Ordering::SeqCst);
+        let own_room = match lane.checked_sub(1) {
+            Some(home) => self.budget.share(home as usize).set(N | T).own_room(),
+            None => true,
+        };
+        if (own_room && self.budget.set_everywhere(I | T)) || self.is_stopped() {
+            self.ring();
+        }
+    }
+
+    pub(crate) fn first_token(&self, hold: Hold) {
+        let flags = match hold.lane.checked_sub(1) {
+            Some(home) => self
+                .budget
+                .give_back_ranked(home as usize, Delta::ranked(Kind::Waiting)),
+            None => self.budget.put(Kind::Waiting, hold.share as usize),
+        };
+        self.after_give_back(flags);
+    }
+
+    pub(crate) fn give_back(&self, hold: Hold, waiting: bool) {
+        self.put_back(hold, waiting, |flags| self.after_give_back(flags));
+    }
+
+    /// Gives back; `told` hears the flags that say whom to tell.
+    #[inline]
+    pub(crate) fn put_back(&self, hold: Hold, waiting: bool, mut told: impl FnMut(Flags)) {
+        const RUNNING: Delta = Delta::ranked(Kind::Running);
+        match hold.lane.checked_sub(1) {
+            Some(home) => {
+                let delta = if waiting {
+                    RUNNING.and(Delta::ranked(Kind::Waiting))
+                } else {
+                    RUNNING
+                };
+                told(self.budget.give_back_ranked(home as usize, delta));
+            }
+            None => {
+                if waiting {
+                    told(self.budget.put(Kind::Waiting, hold.share as usize));
+                }
+                told(self.budget.put(Kind::Running, hold.share as usize));
+            }
+        }
+    }
+
+    /// Capacity was given back into a word with these flags.
+    #[inline]
+    fn after_give_back(&self, flags: Flags) {
+        if flags.has(N | I | L) {
+            self.tell(flags);
+        }
+    }
+
+    #[cold]
+    fn tell(&self, flags: Flags) {
+        if flags.has(N | I) {
+            self.ring();
+        }
+        if flags.has(L) {
+            self.fire_room();
+        }
+    }
+
+    pub(crate) fn fire_room(&self) {
+        // Cleared before the event: who listens anew after that sets it again.
+        self.budget.clear_everywhere(L);
+        self.listeners.fire();
+    }
+
+    /// Takes the offer if there is one; else remembers whom to wake.
+    pub(crate) fn poll_take(&self, place: Place, waker: &Waker) -> Poll<Result<Hold, Stopped>> {
+        if let Some(hold) = self.take_offer(place) {
+            return Poll::Ready(Ok(hold));
+        }
+        let (unused, wake) = self.slots.slot(place.slot).waker.register(waker.clone());
+        if let Some(unused) = unused {
+            if wake { unused.wake() } else { drop(unused) }
+        }
+        // Only now: an offer made in between found the waker, or is found here.
+        if let Some(hold) = self.take_offer(place) {
+            return Poll::Ready(Ok(hold));
+        }
+        if self.is_stopped() {
+            Poll::Ready(Err(Stopped))
+        } else {
+            Poll::Pending
+        }
+    }
+
+    fn take_offer(&self, place: Place) -> Option<Hold> {
+        let Offer { share, settle } = self.slots.take(place)?;
+        let lane = self.lane(place.lane);
+        lane.counters.count(Event::AdmittedQueue);
+        if settle {
+            lane.queue.settle_offer();
+        }
+        Some(Hold {
+            lane: place.lane,
+            share,
+        })
+    }
+
+    pub(crate) fn cancel(&self, place: Place) {
+        let lane = self.lane(place.lane);
+        let left = self.slots.leave(place);
+        lane.counters.count(Event::Cancelled);
+        match left {
+            Left::Queued => self.leave_queue(place.lane),
+            Left::Offered(Offer { share, settle }) => {
+                if settle {
+                    lane.queue.settle_offer();
+                }
+                self.give_back(
+                    Hold {
+                        lane: place.lane,
+                        share,
+                    },
+                    true,
+                );
+            }
+        }
+    }
+
+    pub(crate) fn listen(&self) -> u64 {
+        let events = self.listeners.events();
+        self.budget.set_everywhere(L);
+        events
+    }
+
+    /// Ready once capacity may have freed since `seen`, or the gate was stopped.
+    pub(crate) fn poll_room(&self, seen: u64, waker: &Waker) -> Poll<()> {
+        let came = || self.is_stopped() || self.listeners.events() != seen;
+        if came() {
+            return Poll::Ready(());
+        }
+        self.listeners.add(waker.clone());
+        if came() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        // Acquire: pairs with the Release in `stop`.
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn scope(&self, lane: u32) -> Scope {
+        match self.lane(lane).name {
+            Lane::Rank(id) if self.anybody_could() => Scope::Rank(id),
+            _ => Scope::Worker,
+        }
+    }
+
+    /// Whether a request of some lane could queue or enter: an unranked one can
+    /// whenever any other can.
+    fn anybody_could(&self) -> bool {
+        let (queued, limit) = self.total.read();
+        queued < limit
+            || !(self.budget.none_free(Kind::Running) || self.budget.none_free(Kind::Waiting))
+    }
+}
+
+/// Which queue leaves no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Own,
+    Worker,
+}
+
+impl Hold {
+    pub(crate) fn lane(self) -> u32 {
+        self.lane
+    }
+
+    pub(crate) fn share(self) -> u32 {
+        self.share
+    }
+}

@@ -1,0 +1,187 @@
+//! The share word: what one rank's line holds, packed into 64 bits.
+//!
+//! ```text
+//!  63 62 61 60 | 59 ....... 45 | 44 ....... 30 | 29 ....... 15 | 14 ........ 0
+//!   T  L  I  N |       g       |       f       |       b       |       a
+//! ```
+//!
+//! | field | meaning | at rest, limits unmoved |
+//! | --- | --- | --- |
+//! | `a` | own running room: the rank's limit R less its own running requests | 0 ..= R |
+//! | `b` | own waiting room: W less its own waiting requests | 0 ..= W |
+//! | `f` | running tokens of the worker's capacity that lie free here | 0 ..= a |
+//! | `g` | waiting tokens that lie free here | 0 ..= b |
+//! | `N` | the rank's queue may hold somebody: ranked newcomers queue, releases ring | |
+//! | `I` | somebody may wait for the worker's capacity, or it shrank below what runs: all newcomers queue, releases ring | |
+//! | `L` | somebody listens for room: releases fire the event | |
+//! | `T` | an arrival set `N` or `I` since the turn last looked: the turn may not clear them | |
+//!
+//! Each field is signed, kept with a bias of 2^14: where a limit shrank below
+//! what runs, it is negative until enough has ended. A field is `>= 0` exactly
+//! when its top bit is set, so that one subtraction and one mask decide an
+//! admission.
+//!
+//! Over all shares, `sum of f = nR - running - tokens in somebody's hand`, and
+//! likewise for `g`: the worker's limits hold because a request without a token
+//! of each kind is not admitted, and tokens are neither made nor lost but by a
+//! change of limits.
+
+pub(crate) mod cell;
+pub(crate) mod step;
+
+/// Width of one field.
+const WIDTH: u32 = 15;
+/// What a field of value 0 looks like.
+const BIAS: u64 = 1 << (WIDTH - 1);
+const MASK: u64 = (1 << WIDTH) - 1;
+
+const A: u32 = 0;
+const B: u32 = WIDTH;
+const F: u32 = 2 * WIDTH;
+const G: u32 = 3 * WIDTH;
+
+/// The rank's queue may hold somebody.
+pub(crate) const N: u64 = 1 << 60;
+/// Closed to newcomers on the worker's account.
+pub(crate) const I: u64 = 1 << 61;
+/// Somebody listens for room.
+pub(crate) const L: u64 = 1 << 62;
+/// Touched by an arrival since the turn last looked.
+pub(crate) const T: u64 = 1 << 63;
+
+/// The largest limit that a field can hold. A share's free tokens exceed its
+/// own room only by those that calls in progress are putting down there; the
+/// remaining quarter of the field's range is for them.
+pub(crate) const MAX_LIMIT: u32 = 12_287;
+
+/// The two kinds of the worker's capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One more request may run.
+    Running,
+    /// One more request may wait for its first token.
+    Waiting,
+}
+
+impl Kind {
+    const fn free(self) -> u32 {
+        match self {
+            Kind::Running => F,
+            Kind::Waiting => G,
+        }
+    }
+
+    const fn own(self) -> u32 {
+        match self {
+            Kind::Running => A,
+            Kind::Waiting => B,
+        }
+    }
+}
+
+/// One reading of a share word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word(u64);
+
+impl Word {
+    /// A share at rest, with this much room and as many free tokens.
+    pub(crate) fn full_room(running: u32, waiting: u32) -> Word {
+        let (r, w) = (i64::from(running), i64::from(waiting));
+        let zero = [A, B, F, G]
+            .iter()
+            .fold(0, |word, field| word | BIAS << field);
+        Word(zero) + Delta::of(A, r) + Delta::of(B, w) + Delta::of(F, r) + Delta::of(G, w)
+    }
+
+    fn get(self, field: u32) -> i32 {
+        ((self.0 >> field) & MASK) as i32 - BIAS as i32
+    }
+
+    /// What the rank's own limit leaves; negative when it shrank below what runs.
+    pub(crate) fn own(self, kind: Kind) -> i32 {
+        self.get(kind.own())
+    }
+
+    /// The tokens that lie free here; negative while the share owes some.
+    pub(crate) fn free(self, kind: Kind) -> i32 {
+        self.get(kind.free())
+    }
+
+    /// Whether any of these flags is set.
+    pub(crate) fn has(self, flags: u64) -> bool {
+        self.0 & flags != 0
+    }
+
+    /// Whether all of these flags are set.
+    pub(crate) fn has_all(self, flags: u64) -> bool {
+        self.0 & flags == flags
+    }
+
+    /// Whether the rank's own limits leave room for one more.
+    pub(crate) fn own_room(self) -> bool {
+        self.own(Kind::Running) > 0 && self.own(Kind::Waiting) > 0
+    }
+
+    /// Whether a share's tokens of either kind have just run out.
+    pub(crate) fn ran_out(self) -> bool {
+        self.free(Kind::Running) == 0 || self.free(Kind::Waiting) == 0
+    }
+}
+
+impl std::fmt::Debug for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "a {} b {} f {} g {}{}{}{}{}",
+            self.get(A),
+            self.get(B),
+            self.get(F),
+            self.get(G),
+            if self.has(N) { " N" } else { "" },
+            if self.has(I) { " I" } else { "" },
+            if self.has(L) { " L" } else { "" },
+            if self.has(T) { " T" } else { "" },
+        )
+    }
+}
+
+/// A change of a word's fields that does not depend on their values: what a
+/// fetch-add may apply. The caller knows that every field stays in range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delta(u64);
+
+impl Delta {
+    /// A field's change, as a two's-complement addend of the whole word: exact
+    /// as long as no field leaves its range.
+    const fn of(field: u32, by: i64) -> Delta {
+        Delta((by as u64).wrapping_shl(field))
+    }
+
+    /// Both at once.
+    pub(crate) const fn and(self, other: Delta) -> Delta {
+        Delta(self.0.wrapping_add(other.0))
+    }
+
+    /// Own room and free token of one kind: a ranked request gives it back.
+    pub(crate) const fn ranked(kind: Kind) -> Delta {
+        Delta::of(kind.own(), 1).and(Delta::of(kind.free(), 1))
+    }
+
+    /// Free tokens of one kind.
+    pub(crate) const fn tokens(kind: Kind, by: i64) -> Delta {
+        Delta::of(kind.free(), by)
+    }
+
+    /// Own room of one kind.
+    pub(crate) const fn room(kind: Kind, by: i64) -> Delta {
+        Delta::of(kind.own(), by)
+    }
+}
+
+impl std::ops::Add<Delta> for Word {
+    type Output = Word;
+
+    fn add(self, delta: Delta) -> Word {
+        Word(self.0.wrapping_add(delta.0))
+    }
+}

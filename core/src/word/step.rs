@@ -1,0 +1,194 @@
+//! Transitions of the share word, as pure functions: old word in, new word or
+//! nothing out.
+//!
+//! | step | needs | a | b | f | g |
+//! | --- | --- | --- | --- | --- | --- |
+//! | `enter` (ranked, at home) | a, b, f, g > 0, no N, no I | -1 | -1 | -1 | -1 |
+//! | `enter_shared` (unranked) | f, g > 0, no I | | | -1 | -1 |
+//! | `occupy` (ranked, tokens in hand) | a, b > 0 | -1 | -1 | | |
+//! | `take` (a token into the hand) | f or g > 0, no I for newcomers | | | -1 or | -1 |
+//! | `put` (a token from the hand) | f < a, or g < b | | | +1 or | +1 |
+//!
+//! | `drain`, `fill` (the turn, when limits move) | as `take`, `put`, many at once | | | | |
+//!
+//! What needs nothing is a [`Delta`](super::Delta): a ranked release (a, f +1),
+//! a first token (b, g +1), a change of limits.
+
+use super::{A, B, BIAS, Delta, F, G, I, Kind, N, T, Word};
+
+/// Whose step it is: newcomers heed the flags, the turn set them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Newcomer,
+    Turn,
+}
+
+const ONE: Delta = Delta::of(A, -1)
+    .and(Delta::of(B, -1))
+    .and(Delta::of(F, -1))
+    .and(Delta::of(G, -1));
+const ONE_SHARED: Delta = Delta::of(F, -1).and(Delta::of(G, -1));
+const ONE_OWN: Delta = Delta::of(A, -1).and(Delta::of(B, -1));
+
+const ALL_HOLD: u64 = BIAS << A | BIAS << B | BIAS << F | BIAS << G;
+const SHARED_HOLD: u64 = BIAS << F | BIAS << G;
+const OWN_HOLD: u64 = BIAS << A | BIAS << B;
+
+/// A ranked newcomer, decided on its rank's word alone.
+pub(crate) fn enter(word: Word) -> Option<Word> {
+    let new = word + ONE;
+    (new.0 & (ALL_HOLD | N | I) == ALL_HOLD).then_some(new)
+}
+
+/// An unranked newcomer, decided on the word of any one share.
+pub(crate) fn enter_shared(word: Word) -> Option<Word> {
+    let new = word + ONE_SHARED;
+    (new.0 & (SHARED_HOLD | I) == SHARED_HOLD).then_some(new)
+}
+
+/// A ranked request that has a token of each kind in hand enters its rank.
+pub(crate) fn occupy(word: Word, who: Who) -> Option<Word> {
+    let new = word + ONE_OWN;
+    let shut = match who {
+        Who::Newcomer => N | I,
+        Who::Turn => 0,
+    };
+    (new.0 & (OWN_HOLD | shut) == OWN_HOLD).then_some(new)
+}
+
+/// Takes one token into the hand.
+pub(crate) fn take(word: Word, kind: Kind, who: Who) -> Option<Word> {
+    let open = who == Who::Turn || !word.has(I);
+    (open && word.free(kind) > 0).then(|| word + Delta::tokens(kind, -1))
+}
+
+/// Puts one token down where the share's own lane could use it.
+pub(crate) fn put(word: Word, kind: Kind) -> Option<Word> {
+    (word.free(kind) < word.own(kind)).then(|| word + Delta::tokens(kind, 1))
+}
+
+/// What the turn finds when it wants no more flags of a share than `wanted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relaxed {
+    /// It has no others.
+    Already,
+    /// An arrival touched it: the turn looks for arrivals again before it clears any.
+    Touched(Word),
+    /// The others can go.
+    Cleared(Word),
+}
+
+/// Clears `N` and `I` as far as they are not `wanted`, but no flag that an
+/// arrival set and the turn has not accounted for.
+pub(crate) fn relax(word: Word, wanted: u64) -> Relaxed {
+    let others = word.0 & (N | I) & !wanted;
+    if others == 0 {
+        Relaxed::Already
+    } else if word.has(T) {
+        Relaxed::Touched(Word(word.0 & !T))
+    } else {
+        Relaxed::Cleared(Word(word.0 & !others))
+    }
+}
+
+/// Takes up to `most` tokens at once; how many, and the word without them.
+pub(crate) fn drain(word: Word, kind: Kind, most: u32) -> Option<(Word, u32)> {
+    let taken = u32::try_from(word.free(kind)).unwrap_or(0).min(most);
+    (taken > 0).then(|| (word + Delta::tokens(kind, -i64::from(taken)), taken))
+}
+
+/// Puts up to `most` tokens down at once where the share's own lane could use
+/// them; how many, and the word with them.
+pub(crate) fn fill(word: Word, kind: Kind, most: u32) -> Option<(Word, u32)> {
+    let room = word.own(kind) - word.free(kind);
+    let put = u32::try_from(room).unwrap_or(0).min(most);
+    (put > 0).then(|| (word + Delta::tokens(kind, i64::from(put)), put))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{L, MASK, MAX_LIMIT};
+    use super::*;
+
+    fn word(a: i64, b: i64, f: i64, g: i64) -> Word {
+        Word::full_room(0, 0)
+            + Delta::of(A, a)
+            + Delta::of(B, b)
+            + Delta::of(F, f)
+            + Delta::of(G, g)
+    }
+
+    #[test]
+    fn fields_and_flags_tile_the_word() {
+        let fields = [A, B, F, G].map(|field| MASK << field);
+        let parts = [fields[0], fields[1], fields[2], fields[3], N, I, L, T];
+        assert_eq!(parts.iter().fold(0, |all, part| all ^ part), u64::MAX);
+        assert_eq!(parts.iter().map(|part| part.count_ones()).sum::<u32>(), 64);
+    }
+
+    #[test]
+    fn entering_needs_every_field_and_no_flag() {
+        assert_eq!(enter(word(1, 1, 1, 1)), Some(word(0, 0, 0, 0)));
+        for lacking in [
+            word(0, 1, 1, 1),
+            word(1, 0, 1, 1),
+            word(1, 1, 0, 1),
+            word(1, 1, 1, 0),
+        ] {
+            assert_eq!(enter(lacking), None, "{lacking:?}");
+        }
+        assert_eq!(enter(word(-3, 5, 5, 5)), None);
+        for flag in [N, I] {
+            assert_eq!(enter(Word(word(1, 1, 1, 1).0 | flag)), None);
+        }
+        assert!(
+            enter(Word(word(1, 1, 1, 1).0 | L)).is_some(),
+            "listening shuts nobody out"
+        );
+    }
+
+    #[test]
+    fn the_shared_capacity_alone_decides_for_an_unranked_request() {
+        assert_eq!(enter_shared(word(0, -4, 1, 2)), Some(word(0, -4, 0, 1)));
+        assert_eq!(enter_shared(word(9, 9, 0, 2)), None);
+        assert_eq!(enter_shared(word(9, 9, 2, -1)), None);
+        assert!(enter_shared(Word(word(1, 1, 1, 1).0 | N)).is_some());
+        assert!(enter_shared(Word(word(1, 1, 1, 1).0 | I)).is_none());
+    }
+
+    #[test]
+    fn flags_that_an_arrival_set_outlast_one_look() {
+        let touched = Word(word(1, 1, 1, 1).0 | N | I | T);
+        let Relaxed::Touched(looked_at) = relax(touched, N) else {
+            panic!("{touched:?}")
+        };
+        assert!(looked_at.has(I) && looked_at.has(N) && !looked_at.has(T));
+        let Relaxed::Cleared(cleared) = relax(looked_at, N) else {
+            panic!("{looked_at:?}")
+        };
+        assert!(!cleared.has(I) && cleared.has(N));
+        assert_eq!(relax(cleared, N), Relaxed::Already);
+    }
+
+    #[test]
+    fn steps_agree_with_arithmetic_on_the_fields() {
+        let max = i64::from(MAX_LIMIT);
+        let values = [-max, -1, 0, 1, 2, max];
+        for (a, b) in values.iter().flat_map(|a| values.map(|b| (*a, b))) {
+            for (f, g) in values.iter().flat_map(|f| values.map(|g| (*f, g))) {
+                let old = word(a, b, f, g);
+                assert_eq!(enter(old).is_some(), a > 0 && b > 0 && f > 0 && g > 0);
+                assert_eq!(occupy(old, Who::Newcomer).is_some(), a > 0 && b > 0);
+                assert_eq!(take(old, Kind::Waiting, Who::Newcomer).is_some(), g > 0);
+                assert_eq!(put(old, Kind::Running).is_some(), f < a);
+                if let Some(new) = enter(old) {
+                    assert_eq!(new, word(a - 1, b - 1, f - 1, g - 1));
+                    assert_eq!(
+                        new + Delta::ranked(Kind::Running).and(Delta::ranked(Kind::Waiting)),
+                        old
+                    );
+                }
+            }
+        }
+    }
+}
