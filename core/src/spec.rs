@@ -137,7 +137,7 @@ impl SpecGate {
         let Some(obstacle) = self.obstacle(lane) else {
             return Ok(Answer::Admitted(self.admit(lane)));
         };
-        if let Some(full) = self.full(lane, Limit::RequestQueue) {
+        if let Some(full) = self.queue_full(lane) {
             let no_queue = self.limits.request_queue_limit == 0;
             return Err(self.refuse(lane, if no_queue { obstacle } else { full }));
         }
@@ -315,28 +315,28 @@ impl SpecGate {
         self.lacks(lane)
     }
 
-    /// The engine limit that this lane's next request lacks: rule 1.
+    /// The engine limit that this lane's next request lacks, its rank's own first: rule 1.
     fn lacks(&self, lane: LaneIndex) -> Option<Full> {
-        self.full(lane, Limit::EngineRequest)
-            .or_else(|| self.full(lane, Limit::EngineRequestWaiting))
+        self.full(lane, &[Limit::EngineRequest, Limit::EngineRequestWaiting])
     }
 
-    /// The place where this limit leaves no room for this lane: the rank's own first.
-    fn full(&self, lane: LaneIndex, limit: Limit) -> Option<Full> {
-        let per_rank = u64::from(self.limits.get(limit));
+    /// The queue limit that leaves no room for this lane, its rank's own first: rule 3.
+    fn queue_full(&self, lane: LaneIndex) -> Option<Full> {
+        self.full(lane, &[Limit::RequestQueue])
+    }
+
+    fn full(&self, lane: LaneIndex, limits: &[Limit]) -> Option<Full> {
         let ranks = (self.lanes.len() as u64 - 1).max(1);
-        let places = [
-            (lane != UNSPECIFIED).then(|| (false, per_rank, self.lanes[lane].seen.counts())),
-            Some((true, per_rank * ranks, self.worker)),
-        ];
+        let own = (lane != UNSPECIFIED).then(|| (false, 1, self.lanes[lane].seen.counts()));
+        let places = own.into_iter().chain([(true, ranks, self.worker)]);
         places
-            .into_iter()
-            .flatten()
-            .map(|(of_worker, value, counts)| Full {
-                limit,
-                of_worker,
-                value,
-                counts,
+            .flat_map(|(of_worker, times, counts)| {
+                limits.iter().map(move |&limit| Full {
+                    limit,
+                    of_worker,
+                    value: times * u64::from(self.limits.get(limit)),
+                    counts,
+                })
             })
             .find(|full| full.used() >= full.value)
     }
@@ -368,8 +368,8 @@ impl SpecGate {
     /// is unranked, or if no request of any lane could enter or queue. An
     /// unranked request can do either whenever any other can.
     fn scope(&self, lane: LaneIndex) -> Scope {
-        let somebody_could = self.lacks(UNSPECIFIED).is_none()
-            || self.full(UNSPECIFIED, Limit::RequestQueue).is_none();
+        let somebody_could =
+            self.lacks(UNSPECIFIED).is_none() || self.queue_full(UNSPECIFIED).is_none();
         match self.lanes[lane].seen.lane {
             Lane::Rank(id) if somebody_could => Scope::Rank(id),
             _ => Scope::Worker,
