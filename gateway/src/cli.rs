@@ -5,6 +5,7 @@
 //! | [`live`] | status lines, in place on a terminal |
 //! | [`logging`] | where log lines go, and in which format |
 //! | [`stop`] | Ctrl-C and SIGTERM as one token |
+//! | [`values`] | values that several commands take |
 //!
 //! Exit codes: 0 after a clean stop, 1 when something failed, 2 for a command
 //! line that is not understood.
@@ -12,6 +13,7 @@
 pub mod live;
 pub mod logging;
 pub mod stop;
+pub mod values;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -19,7 +21,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::show::{self, ConfigArgs};
+use crate::load::{self, command::LoadArgs};
 use logging::LogFormat;
+use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 
 const AFTER_HELP: &str = "\
@@ -53,7 +57,20 @@ enum Command {
     /// environment; --max-num-seqs and --dp-ranks stand in for the engine's report.
     #[command(after_help = CONFIG_HELP)]
     Config(ConfigArgs),
+
+    /// Send load to a worker, a frontend or an engine: bursty, open-loop, with outcomes counted.
+    ///
+    /// Requests start when their schedule says, however slow the answers are, and
+    /// latencies count from the intended start. Prompt lengths travel in headers that
+    /// the simulated engine reads.
+    #[command(after_help = LOAD_HELP)]
+    Load(LoadArgs),
 }
+
+const LOAD_HELP: &str = "\
+Examples:
+  tidegate load --url http://127.0.0.1:8100 --rate 20 --duration 30
+  tidegate load --url http://127.0.0.1:8100 --trace trace.csv --speed 4 --clients-leave 0.1";
 
 const CONFIG_HELP: &str = "\
 Example:
@@ -86,8 +103,21 @@ fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
             print(&show::render(&args)?)?;
             Ok(())
         }
+        Some(Command::Load(args)) => with_stop(async |stop| {
+            let tally = load::command::run(&args, &stop).await?;
+            print(&format!("What became of the requests\n{tally}"))?;
+            Ok(())
+        }),
         None => Ok(()),
     }
+}
+
+/// Runs a command that ends by itself or when Ctrl-C or SIGTERM cancels its token.
+fn with_stop(
+    command: impl AsyncFnOnce(CancellationToken) -> Result<(), Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async { command(stop::token()?).await })
 }
 
 /// Writes to standard output. A reader that has gone, as in `tidegate config | head`, is no error.

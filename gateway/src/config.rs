@@ -19,3 +19,4 @@ pub use args::LimitArgs;
 pub use ranks::parse_ranks;
 pub use resolve::{Effective, Flags, Resolved, Source, Warning, resolve};
 pub use setting::Setting;
+pub use show::Ranks;
