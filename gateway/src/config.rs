@@ -9,7 +9,6 @@
 //! | [`show`] | `tidegate config`, which prints the outcome |
 
 pub mod args;
-mod maxima;
 pub mod ranks;
 pub mod resolve;
 pub mod setting;
@@ -17,6 +16,6 @@ pub mod show;
 
 pub use args::LimitArgs;
 pub use ranks::parse_ranks;
-pub use resolve::{Effective, Flags, Resolved, Source, Warning, resolve};
+pub use resolve::{Effective, Resolved, Source, Warning, resolve};
 pub use setting::Setting;
 pub use show::Ranks;
