@@ -2,6 +2,7 @@
 //!
 //! | part | what it holds |
 //! | --- | --- |
+//! | [`failure`] | why a command ended badly, and the exit code |
 //! | [`live`] | status lines, in place on a terminal |
 //! | [`logging`] | where log lines go, and in which format |
 //! | [`stop`] | Ctrl-C and SIGTERM as one token |
@@ -10,18 +11,20 @@
 //! Exit codes: 0 after a clean stop, 1 when something failed, 2 for a command
 //! line that is not understood.
 
+pub mod failure;
 pub mod live;
 pub mod logging;
 pub mod stop;
 pub mod values;
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use crate::config::show::{self, ConfigArgs};
+use crate::engine::{self, EngineArgs};
 use crate::load::{self, command::LoadArgs};
+use failure::Failure;
 use logging::LogFormat;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
@@ -58,6 +61,13 @@ enum Command {
     #[command(after_help = CONFIG_HELP)]
     Config(ConfigArgs),
 
+    /// Start a simulated inference engine: no GPU, the step times of one.
+    ///
+    /// It batches, fills a KV cache and streams tokens as a real engine does, behind
+    /// OpenAI's routes. For trying things out, and for tests.
+    #[command(after_help = ENGINE_HELP)]
+    Engine(EngineArgs),
+
     /// Send load to a worker, a frontend or an engine: bursty, open-loop, with outcomes counted.
     ///
     /// Requests start when their schedule says, however slow the answers are, and
@@ -66,6 +76,13 @@ enum Command {
     #[command(after_help = LOAD_HELP)]
     Load(LoadArgs),
 }
+
+const ENGINE_HELP: &str = "\
+Example:
+  tidegate engine --listen 127.0.0.1:8000 --max-num-seqs 16
+  tidegate worker --engine-url http://127.0.0.1:8000
+
+Next: `tidegate worker --help` for the gate in front, `tidegate load --help` for traffic.";
 
 const LOAD_HELP: &str = "\
 Examples:
@@ -85,24 +102,24 @@ pub fn main() -> ExitCode {
     logging::start(cli.log_format, LevelFilter::INFO);
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                eprintln!("  because: {error}");
-                cause = error.source();
-            }
-            ExitCode::FAILURE
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.code)
         }
     }
 }
 
-fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
+fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Some(Command::Config(args)) => {
             print(&show::render(&args)?)?;
             Ok(())
         }
+        Some(Command::Engine(args)) => with_stop(async |stop| {
+            let address = args.listen;
+            let ended = engine::run(args, stop).await;
+            ended.map_err(|error| Failure::listening(address, &error))
+        }),
         Some(Command::Load(args)) => with_stop(async |stop| {
             let tally = load::command::run(&args, &stop).await?;
             print(&format!("What became of the requests\n{tally}"))?;
@@ -114,8 +131,8 @@ fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
 
 /// Runs a command that ends by itself or when Ctrl-C or SIGTERM cancels its token.
 fn with_stop(
-    command: impl AsyncFnOnce(CancellationToken) -> Result<(), Box<dyn Error>>,
-) -> Result<(), Box<dyn Error>> {
+    command: impl AsyncFnOnce(CancellationToken) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async { command(stop::token()?).await })
 }
