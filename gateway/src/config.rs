@@ -3,7 +3,7 @@
 //! | part | what it holds |
 //! | --- | --- |
 //! | [`setting`] | the three settings: their names, ranges and defaults |
-//! | [`resolve`] | the pure function that picks a value for each, and says where it came from |
+//! | [`resolve()`] | the pure function that picks a value for each, and says where it came from |
 //! | [`args`] | the flags, ready to be flattened into a command's arguments |
 //! | [`ranks`] | lists of data-parallel ranks such as `0-7` |
 //! | [`show`] | `tidegate config`, which prints the outcome |
