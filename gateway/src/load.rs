@@ -21,7 +21,7 @@ pub mod trace;
 use std::time::Duration;
 
 pub use arrivals::{Arrivals, Mix};
-pub use client::{Outcome, Target};
+pub use client::{Client, Outcome, Target};
 pub use run::{Load, play};
 pub use tally::Tally;
 pub use trace::read_trace;

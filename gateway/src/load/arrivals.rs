@@ -13,10 +13,6 @@ use rand::{Rng, SeedableRng};
 
 use super::Planned;
 
-/// Mean length of a calm stretch, in seconds.
-const CALM_SECONDS: f64 = 4.0;
-/// Mean length of a burst, in seconds.
-const BURST_SECONDS: f64 = 1.5;
 /// How long clients that leave are prepared to wait, in seconds, on average.
 const PATIENCE_SECONDS: f64 = 1.0;
 
@@ -25,8 +21,13 @@ const PATIENCE_SECONDS: f64 = 1.0;
 pub struct Mix {
     /// Mean rate over calm and burst, in requests per second; above 0.
     pub rate: f64,
-    /// A burst's rate as a multiple of the mean, from 1 (no bursts at all) to 3.6.
+    /// A burst's rate as a multiple of the mean, from 1 (no bursts at all) to
+    /// `1 + calm_seconds / burst_seconds` (nothing between them).
     pub burst: f64,
+    /// Mean length of a calm stretch, in seconds; above 0.
+    pub calm_seconds: f64,
+    /// Mean length of a burst, in seconds; above 0.
+    pub burst_seconds: f64,
     /// Median prompt length, in tokens.
     pub prompt_tokens: u32,
     /// Median output length, in tokens.
@@ -44,6 +45,8 @@ impl Default for Mix {
         Mix {
             rate: 10.0,
             burst: 3.0,
+            calm_seconds: 4.0,
+            burst_seconds: 1.5,
             prompt_tokens: 1000,
             output_tokens: 130,
             ranks: Vec::new(),
@@ -67,7 +70,7 @@ impl Arrivals {
     /// Starts a schedule, in a calm stretch.
     pub fn new(mix: Mix, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
-        let state_ends = exponential(&mut rng, CALM_SECONDS);
+        let state_ends = exponential(&mut rng, mix.calm_seconds);
         Arrivals {
             mix,
             rng,
@@ -79,12 +82,13 @@ impl Arrivals {
 
     /// Requests per second in the present state. The two average to the mix's rate.
     fn rate_now(&self) -> f64 {
-        let burst = self.mix.rate * self.mix.burst;
+        let mix = &self.mix;
+        let burst = mix.rate * mix.burst;
         if self.bursting {
             burst
         } else {
-            let all = (CALM_SECONDS + BURST_SECONDS) * self.mix.rate;
-            ((all - BURST_SECONDS * burst) / CALM_SECONDS).max(0.0)
+            let cycle = (mix.calm_seconds + mix.burst_seconds) * mix.rate;
+            ((cycle - mix.burst_seconds * burst) / mix.calm_seconds).max(0.0)
         }
     }
 
@@ -103,9 +107,9 @@ impl Arrivals {
             self.now = self.state_ends;
             self.bursting = !self.bursting;
             let mean = if self.bursting {
-                BURST_SECONDS
+                self.mix.burst_seconds
             } else {
-                CALM_SECONDS
+                self.mix.calm_seconds
             };
             self.state_ends = self.now + exponential(&mut self.rng, mean);
         }
