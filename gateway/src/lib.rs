@@ -1,1 +1,3 @@
 //! The gateway.
+
+pub mod proxy;
