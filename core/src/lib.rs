@@ -1,1 +1,55 @@
-//! The gate (placeholder until the next commit).
+//! Admission control for inference workers: decides which requests enter an
+//! engine, which wait, and which are refused, before they cost engine capacity.
+//!
+//! A [`Gate`] stands before one engine. Each data-parallel rank has three limits:
+//! requests *running* (admitted and not finished), requests *waiting* (the part
+//! of them whose first token has not come), and requests *queued* in the gate.
+//! The worker's capacity is the sum over its ranks, shared with requests that
+//! name no rank. [`spec`] holds the rules as a page of plain code.
+//!
+//! ```
+//! use tidegate::{Admission, EngineReport, Gate};
+//!
+//! let gate = Gate::builder().engine_request_limit(2).request_queue_limit(1).build()?;
+//! gate.report_engine(EngineReport { ranks: vec![0, 1], max_num_seqs: Some(256) })?;
+//!
+//! let mut permit = gate.try_admit(Some(1))?;
+//! permit.first_token(); // the engine streams: no longer waiting, still running
+//! drop(permit);         // the stream ended
+//!
+//! match gate.request(Some(1))? {
+//!     Admission::Admitted(permit) => drop(permit),
+//!     Admission::Queued(ticket) => drop(ticket.wait()?),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! This crate does no I/O, reads no environment and needs no async runtime:
+//! plain threads call [`Gate::admit_blocking`], tasks of any executor await
+//! [`Gate::admit`].
+
+mod error;
+mod gate;
+pub mod limits;
+mod locked;
+pub mod metrics;
+mod park;
+mod permit;
+mod room;
+mod snapshot;
+pub mod spec;
+mod sync;
+mod ticket;
+
+pub use error::{
+    Counts, Lane, Limit, LimitError, Overload, Refusal, Rejection, ReportError, Scope, Stopped,
+};
+pub use gate::{Builder, Gate};
+pub use limits::{EngineReport, Limits, Settings};
+pub use permit::{OwnedPermit, Permit, PermitOf, Source};
+pub use room::Room;
+pub use snapshot::{LaneSnapshot, Snapshot};
+pub use ticket::{
+    Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, AdmitOwned, OwnedTicket, Ticket,
+    TicketOf, WaitError,
+};

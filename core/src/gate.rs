@@ -1,0 +1,220 @@
+//! The gate's public face: wiring only.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use crate::error::{LimitError, Refusal, Rejection, ReportError};
+use crate::limits::{EngineReport, Limits, Settings};
+use crate::locked::Shared;
+use crate::park;
+use crate::permit::{OwnedPermit, Permit, PermitOf, Source};
+use crate::room::Room;
+use crate::snapshot::Snapshot;
+use crate::spec::Answer;
+use crate::sync::Arc;
+use crate::ticket::{Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, AdmitOwned};
+
+/// Decides which requests enter one engine, which wait, and which are refused.
+///
+/// A `Gate` is a handle: clones share one gate. Every method may be called from
+/// any thread and from any executor. A rank that the engine did not report
+/// counts as no rank.
+#[derive(Clone)]
+pub struct Gate {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// Explicit limits of a [`Gate`] to be built. What is not set follows the
+/// engine's report, and until then the fallbacks in [`limits`](crate::limits).
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Builder {
+    settings: Settings,
+}
+
+impl Builder {
+    /// Running requests per rank, at least 1.
+    pub fn engine_request_limit(mut self, per_rank: u32) -> Self {
+        self.settings.engine_request_limit = Some(per_rank);
+        self
+    }
+
+    /// Running requests per rank whose first token has not come, at least 1.
+    pub fn engine_request_waiting_limit(mut self, per_rank: u32) -> Self {
+        self.settings.engine_request_waiting_limit = Some(per_rank);
+        self
+    }
+
+    /// Queued requests per rank; 0 refuses at once whatever cannot enter.
+    pub fn request_queue_limit(mut self, per_rank: u32) -> Self {
+        self.settings.request_queue_limit = Some(per_rank);
+        self
+    }
+
+    /// All explicit limits at once.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Builds the gate.
+    ///
+    /// # Errors
+    /// A limit out of its range.
+    pub fn build(self) -> Result<Gate, LimitError> {
+        Ok(Gate {
+            shared: Arc::new(Shared::new(self.settings)?),
+        })
+    }
+}
+
+impl Gate {
+    /// Starts with no explicit limits.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Enters now or says why not; never queues and never waits. A refusal
+    /// counts as received and rejected.
+    ///
+    /// # Errors
+    /// The engine limit that stands in the way, or a stopped gate.
+    pub fn try_admit(&self, rank: Option<u32>) -> Result<Permit<'_>, Refusal> {
+        let lane = self.shared.try_admit(rank)?;
+        Ok(PermitOf::new(self, lane, Source::Direct))
+    }
+
+    /// [`try_admit`](Self::try_admit) with a permit that keeps the gate alive.
+    ///
+    /// # Errors
+    /// As [`try_admit`](Self::try_admit).
+    pub fn try_admit_owned(&self, rank: Option<u32>) -> Result<OwnedPermit, Refusal> {
+        let lane = self.shared.try_admit(rank)?;
+        Ok(PermitOf::new(self.clone(), lane, Source::Direct))
+    }
+
+    /// Enters or queues; never waits.
+    ///
+    /// # Errors
+    /// The limit that left no room, or a stopped gate.
+    pub fn request(&self, rank: Option<u32>) -> Result<Admission<'_>, Rejection> {
+        Gate::arrive(self, rank)
+    }
+
+    /// [`request`](Self::request) with a permit or ticket that keeps the gate alive.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn request_owned(&self, rank: Option<u32>) -> Result<AdmissionOwned, Rejection> {
+        Gate::arrive(self.clone(), rank)
+    }
+
+    /// A future that enters, waiting its turn if it must. It arrives at its
+    /// first poll; dropping it cancels the request.
+    pub fn admit(&self, rank: Option<u32>) -> Admit<'_> {
+        AdmitOf::new(self, rank)
+    }
+
+    /// [`admit`](Self::admit) with a permit that keeps the gate alive.
+    pub fn admit_owned(&self, rank: Option<u32>) -> AdmitOwned {
+        AdmitOf::new(self.clone(), rank)
+    }
+
+    /// Enters, parking this thread on its turn if it must.
+    ///
+    /// # Errors
+    /// The limit that left no room, or a stopped gate.
+    pub fn admit_blocking(&self, rank: Option<u32>) -> Result<Permit<'_>, Rejection> {
+        park::block_on(self.admit(rank))
+    }
+
+    /// [`admit_blocking`](Self::admit_blocking) with a permit that keeps the gate alive.
+    ///
+    /// # Errors
+    /// As [`admit_blocking`](Self::admit_blocking).
+    pub fn admit_blocking_owned(&self, rank: Option<u32>) -> Result<OwnedPermit, Rejection> {
+        park::block_on(self.admit_owned(rank))
+    }
+
+    /// Enters if there is room, and counts the request only then. For those who
+    /// queue outside the gate: see [`room`](Self::room).
+    pub fn enter_if_room(&self, rank: Option<u32>) -> Option<Permit<'_>> {
+        let lane = self.shared.enter_if_room(rank)?;
+        Some(PermitOf::new(self, lane, Source::Direct))
+    }
+
+    /// [`enter_if_room`](Self::enter_if_room) with a permit that keeps the gate alive.
+    pub fn enter_if_room_owned(&self, rank: Option<u32>) -> Option<OwnedPermit> {
+        let lane = self.shared.enter_if_room(rank)?;
+        Some(PermitOf::new(self.clone(), lane, Source::Direct))
+    }
+
+    /// An event that fires when capacity may have freed after this call.
+    pub fn room(&self) -> Room<'_> {
+        Room::new(self)
+    }
+
+    /// Counts a request whose client had gone before it could arrive: received
+    /// and cancelled, and the engine never hears of it.
+    pub fn cancelled_on_arrival(&self, rank: Option<u32>) {
+        self.shared.cancelled_on_arrival(rank);
+    }
+
+    /// The engine tells its ranks and its size. Limits that nobody set follow
+    /// it; requests that are already here keep their place and stay unranked.
+    ///
+    /// # Errors
+    /// The report is unusable, or names other ranks than the first one did;
+    /// nothing changes.
+    pub fn report_engine(&self, report: EngineReport) -> Result<Limits, ReportError> {
+        self.shared.report_engine(&report)
+    }
+
+    /// Sets limits at run time; `None` leaves one as it is. Growth lets queued
+    /// requests in at once. Shrinking revokes nothing: nobody enters until the
+    /// count is below the new limit.
+    ///
+    /// # Errors
+    /// A limit out of its range; nothing changes.
+    pub fn set_limits(&self, settings: Settings) -> Result<Limits, LimitError> {
+        self.shared.set_limits(settings)
+    }
+
+    /// Counts and limits of every lane and of the worker.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.snapshot()
+    }
+
+    /// Waits until no turn of the queue is pending. For tests: behind one lock a
+    /// call ends with its turn, so this returns at once.
+    pub fn settle(&self) {}
+
+    /// Stops the gate for good: whoever waits and whoever comes gets an error
+    /// instead of a permit. Permits that are out stay good.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// Whether the gate was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.is_stopped()
+    }
+
+    pub(crate) fn arrive<G: Borrow<Gate>>(
+        gate: G,
+        rank: Option<u32>,
+    ) -> Result<AdmissionOf<G>, Rejection> {
+        Ok(match gate.borrow().shared.request(rank)? {
+            Answer::Admitted(lane) => {
+                AdmissionOf::Admitted(PermitOf::new(gate, lane, Source::Direct))
+            }
+            Answer::Queued(place) => AdmissionOf::Queued(crate::ticket::TicketOf::new(gate, place)),
+        })
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gate").field(&self.snapshot()).finish()
+    }
+}

@@ -1,0 +1,104 @@
+//! Permits: the capacity that an admitted request holds.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use crate::error::Lane;
+use crate::gate::Gate;
+use crate::spec::LaneIndex;
+
+/// How an admitted request came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It entered at once.
+    Direct,
+    /// It waited in the gate's queue.
+    Queue,
+}
+
+/// Displays as the metrics label: `direct` or `queue`.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Direct => "direct",
+            Source::Queue => "queue",
+        })
+    }
+}
+
+/// A permit that borrows its gate.
+pub type Permit<'g> = PermitOf<&'g Gate>;
+
+/// A permit that keeps its gate alive: `'static`, for tasks and response bodies.
+pub type OwnedPermit = PermitOf<Gate>;
+
+/// The capacity that an admitted request holds: [`Permit`] or [`OwnedPermit`].
+///
+/// Dropping it, by a panic too, gives back what it still holds, and offers that
+/// to the oldest queued request that fits. Forgetting it (`std::mem::forget`)
+/// leaks its capacity for ever; the gate's running count shows that.
+#[must_use = "dropping a permit ends the request"]
+pub struct PermitOf<G: Borrow<Gate>> {
+    gate: G,
+    lane: LaneIndex,
+    source: Source,
+    waiting: bool,
+}
+
+impl<G: Borrow<Gate>> PermitOf<G> {
+    pub(crate) fn new(gate: G, lane: LaneIndex, source: Source) -> Self {
+        PermitOf {
+            gate,
+            lane,
+            source,
+            waiting: true,
+        }
+    }
+
+    /// The first generated token came: the request stops *waiting* and goes on
+    /// *running*. Only the first call does anything.
+    pub fn first_token(&mut self) {
+        if std::mem::take(&mut self.waiting) {
+            self.gate.borrow().shared.first_token(self.lane);
+        }
+    }
+
+    /// Whether the first token has not come yet.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting
+    }
+
+    /// The reported rank that the request is accounted to; `None` if unranked.
+    pub fn rank(&self) -> Option<u32> {
+        match self.lane() {
+            Lane::Rank(id) => Some(id),
+            Lane::Unspecified => None,
+        }
+    }
+
+    /// The lane that the request is accounted to.
+    pub fn lane(&self) -> Lane {
+        self.gate.borrow().shared.lane_at(self.lane)
+    }
+
+    /// Whether the request entered at once or waited in the queue.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+}
+
+impl<G: Borrow<Gate>> Drop for PermitOf<G> {
+    fn drop(&mut self) {
+        self.gate.borrow().shared.release(self.lane, self.waiting);
+    }
+}
+
+impl<G: Borrow<Gate>> fmt::Debug for PermitOf<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit")
+            .field("lane", &self.lane())
+            .field("source", &self.source)
+            .field("waiting", &self.waiting)
+            .finish()
+    }
+}
