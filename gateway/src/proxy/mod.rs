@@ -2,6 +2,8 @@
 //! the connection to the engine, the headers that may cross, the bodies that
 //! pass through byte for byte, and the watcher that reads beside them.
 
+pub mod body;
+pub mod engine;
 pub mod first_token;
 pub mod headers;
 mod shapes;
