@@ -46,7 +46,7 @@ struct Cli {
     demo: DemoArgs,
 
     /// How log lines look, on standard error.
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, help_heading = "Logging")]
     log_format: LogFormat,
 }
 

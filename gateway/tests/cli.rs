@@ -61,6 +61,19 @@ impl Running {
         lines.iter().find(|line| line.contains(part)).cloned()
     }
 
+    /// The numbers of each line that begins with `start`, its first word apart.
+    fn rows(&self, start: &str) -> Vec<Vec<u64>> {
+        let lines = self.lines.lock().expect("no panics");
+        let rows = lines.iter().filter(|line| line.starts_with(start));
+        rows.map(|row| {
+            row.split_whitespace()
+                .skip(1)
+                .filter_map(|n| n.parse().ok())
+                .collect()
+        })
+        .collect()
+    }
+
     fn wait_for(&self, part: &str) -> String {
         poll(|| self.line(part)).unwrap_or_else(|| {
             panic!(
@@ -175,7 +188,7 @@ fn what_is_not_understood_is_exit_2_and_says_what_is_accepted() {
         (&["load", "--url", "nowhere"], "http://127.0.0.1:8100"),
         (
             &["load", "--url", "http://127.0.0.1:1", "--rate", "NaN"],
-            "a number above 0",
+            "a number from 0.001 to ",
         ),
         (&["load"], "--url"),
         (&["demo", "--duration", "-3"], "seconds above 0"),
@@ -404,6 +417,15 @@ fn the_demo_shows_what_happens_and_stops_cleanly() {
         assert!(demo.line(part).is_some(), "{part}");
     }
     assert_eq!(demo.line("failed:"), None);
+    let rows = demo.rows("  127.0.0.1:");
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let [received, ends @ ..] = &row[..] else {
+            panic!("an empty row")
+        };
+        assert!(*received > 0);
+        assert_eq!(*received, ends.iter().sum::<u64>(), "{row:?}");
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Failure {
                 "{address} may not be listened on by this user: choose a port from 1024 up with --listen"
             ),
             io::ErrorKind::InvalidInput => return Failure::usage(error),
-            _ => format!("{address} cannot be listened on: {error}"),
+            _ => format!("nothing was started on {address}: {error}"),
         };
         Failure {
             code: FAILED,

@@ -36,7 +36,7 @@ Next: `tidegate worker --help`, which takes the same limits.";
 pub const ENGINE: &str = "\
 Example:
   tidegate engine --listen 127.0.0.1:8000 --max-num-seqs 16
-  tidegate worker --engine-url http://127.0.0.1:8000
+  tidegate worker --engine-url http://127.0.0.1:8000 --max-num-seqs 16
 
 Next: `tidegate worker --help` for the gate in front, `tidegate load --help` for traffic.";
 

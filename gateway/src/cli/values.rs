@@ -5,15 +5,15 @@ use std::time::Duration;
 /// Longest time that a flag may ask for, in seconds: 100 days.
 const LONGEST_SECONDS: f64 = 8_640_000.0;
 
-/// Reads a finite number above 0 and at most a million.
+/// Reads a rate or a factor, from 0.001 to a million.
 ///
 /// # Errors
 /// A text that says so.
 pub fn rate(text: &str) -> Result<f64, String> {
-    let within = |value: &f64| *value > 0.0 && *value <= 1e6;
+    let within = |value: &f64| (0.001..=1e6).contains(value);
     number(text)
         .filter(within)
-        .ok_or_else(|| "a number above 0, up to 1000000".to_owned())
+        .ok_or_else(|| "a number from 0.001 to 1000000".to_owned())
 }
 
 /// Reads a share from 0 to 1.

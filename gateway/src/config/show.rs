@@ -16,10 +16,6 @@ use super::setting::{OutOfRange, Setting};
 /// Arguments of `tidegate config`.
 #[derive(Debug, Clone, Args)]
 pub struct ConfigArgs {
-    /// The limits, exactly as `tidegate worker` takes them.
-    #[command(flatten)]
-    pub limits: LimitArgs,
-
     /// What the engine would report: sequences per rank in one batch. Moves the defaults.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_max_num_seqs)]
     pub max_num_seqs: Option<u32>,
@@ -34,6 +30,10 @@ pub struct ConfigArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     pub json: bool,
+
+    /// The limits, exactly as `tidegate worker` takes them.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// Rank ids, ascending and without duplicates.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tidegate::Gate;
+use tidegate::{Gate, LimitError, Limits, Settings};
 
 use super::ports::{Moved, loopback, start_on};
 use crate::cli::failure::Failure;
@@ -31,6 +31,14 @@ const MAX_NUM_SEQS: u32 = 4;
 pub const TOTAL_SEQS: u32 = PAIRS as u32 * RANKS * MAX_NUM_SEQS;
 /// How long requests of a user's own may go on after the stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The limits of each gate: what follows from its engine's report.
+///
+/// # Errors
+/// None with the constants above.
+pub fn limits() -> Result<Limits, LimitError> {
+    Settings::default().resolve(Some(MAX_NUM_SEQS))
+}
 
 /// A simulated engine and the worker before it.
 pub struct Pair {
@@ -124,10 +132,6 @@ impl Stack {
         let wanted = loopback(WORKER_PORT + index);
         let worker = start_on(wanted, start).await?;
         self.note(wanted, worker.addr());
-        // The gate knows its ranks a moment later; what is printed shall be of then.
-        while worker.gate().snapshot().ranks() != u64::from(RANKS) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
         Ok(worker)
     }
 

@@ -120,12 +120,17 @@ impl Iterator for Arrivals {
     type Item = Planned;
 
     fn next(&mut self) -> Option<Planned> {
+        // Without a rate nothing ever comes.
+        if self.mix.rate.is_nan() || self.mix.rate <= 0.0 || self.mix.burst.is_nan() {
+            return None;
+        }
         self.advance();
-        let ranked = !self.mix.ranks.is_empty() && self.rng.random_bool(self.mix.ranked);
+        let ranked =
+            !self.mix.ranks.is_empty() && self.rng.random_bool(self.mix.ranked.clamp(0.0, 1.0));
         let rank = ranked.then(|| self.mix.ranks[self.rng.random_range(0..self.mix.ranks.len())]);
         let leaves_after = self
             .rng
-            .random_bool(self.mix.leave)
+            .random_bool(self.mix.leave.clamp(0.0, 1.0))
             .then(|| Duration::from_secs_f64(exponential(&mut self.rng, PATIENCE_SECONDS)));
         Some(Planned {
             at: Duration::from_secs_f64(self.now),
@@ -210,6 +215,23 @@ mod tests {
         };
         assert!(correlation(3.0) > 0.3, "{}", correlation(3.0));
         assert!(correlation(1.0).abs() < 0.1, "{}", correlation(1.0));
+    }
+
+    #[test]
+    fn no_rate_is_an_empty_schedule() {
+        for rate in [0.0, -1.0, f64::NAN] {
+            assert_eq!(
+                Arrivals::new(
+                    Mix {
+                        rate,
+                        ..Mix::default()
+                    },
+                    1
+                )
+                .next(),
+                None
+            );
+        }
     }
 
     #[test]

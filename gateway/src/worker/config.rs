@@ -54,10 +54,6 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8100")]
     pub listen: SocketAddr,
 
-    /// The limits; what is left out follows the engine's size.
-    #[command(flatten)]
-    pub limits: LimitArgs,
-
     /// Sequences in one batch of one rank. Left out, the engine is asked
     /// (SGLang, llama.cpp and TGI tell).
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_max_num_seqs)]
@@ -99,6 +95,10 @@ pub struct WorkerArgs {
     /// What goes before each metric's name.
     #[arg(long, value_name = "PREFIX", default_value = tidegate::metrics::PREFIX)]
     pub metrics_prefix: String,
+
+    /// The limits; what is left out follows the engine's size.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// Everything that makes a worker.
