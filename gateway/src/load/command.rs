@@ -19,7 +19,8 @@ pub struct LoadArgs {
     #[arg(long = "url", value_name = "URL", required = true)]
     pub urls: Vec<Target>,
 
-    /// Mean requests per second of the generated load, bursts included.
+    /// Mean requests per second of the generated load. Bursts and rests of seconds
+    /// make it up, so that a run of less than a minute may be off.
     #[arg(long, value_name = "R", default_value = "10", value_parser = rate)]
     pub rate: f64,
 
