@@ -26,13 +26,6 @@ pub enum Source {
     Fallback,
 }
 
-impl Source {
-    /// Whether someone set the value, so that an engine's report leaves it alone.
-    pub fn is_explicit(self) -> bool {
-        !matches!(self, Source::Reported | Source::Fallback)
-    }
-}
-
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
