@@ -2,6 +2,7 @@
 //! ungated engine shows under load. All in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::Write;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -100,6 +101,8 @@ fn play(config: &BatchConfig, ops: &[Op]) -> (Seen, BTreeMap<u64, Work>, BTreeSe
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn every_request_ends_and_gets_what_it_asked(config in config(), ops in prop::collection::vec(op(), 1..80)) {
         let (seen, asked, cancelled) = play(&config, &ops);
@@ -151,7 +154,9 @@ fn profile(path: &Path) -> Vec<(u32, f64)> {
 #[test]
 fn the_constants_fit_the_profile() {
     let Some(traces) = std::env::var_os("TIDEGATE_TRACES") else {
-        eprintln!("SKIPPED: set TIDEGATE_TRACES to a folder with vidur/profiling_h100_llama2_7b");
+        // Not eprintln: the harness would swallow it.
+        let note = "SKIPPED: set TIDEGATE_TRACES to a folder with vidur/profiling_h100_llama2_7b";
+        writeln!(std::io::stderr(), "{note}").expect("stderr is writable");
         return;
     };
     let points = profile(&Path::new(&traces).join("vidur/profiling_h100_llama2_7b/mlp.csv"));
@@ -232,6 +237,10 @@ fn offer(config: &BatchConfig, rate: f64, gate: Option<usize>) -> Run {
     run
 }
 
+/// Throughput stays, goodput does not: past its capacity the engine finishes as
+/// much as ever, but almost nothing in time. A cap on running sequences alone
+/// spares the engine the recomputation and its clients nothing, because the
+/// queue inside has no limit either. Only refusing keeps the goodput.
 #[test]
 fn without_a_gate_goodput_collapses() {
     let config = BatchConfig {
@@ -240,31 +249,49 @@ fn without_a_gate_goodput_collapses() {
     };
     // What the KV cache holds when every sequence has its full length.
     let sensible = (config.max_model_len() / 640) as usize;
+    let capped = BatchConfig {
+        max_num_seqs: sensible as u32,
+        ..config.clone()
+    };
     // Requests per second that the engine finishes in time when that many run.
     let capacity = f64::from(offer(&config, 100.0, Some(sensible)).good) / LOAD_S;
-    eprintln!("capacity {capacity:.1}/s, gate at {sensible} requests");
-    eprintln!("load  gate  good/s  finished/s  refused/s  preemptions  recomputed  kept");
-    let loads = [0.5, 0.75, 1.0, 1.5, 2.0, 4.0];
-    let mut peak = 0.0f64;
-    let mut last = [0.0; 2];
-    for load in loads {
-        for (which, gate) in [None, Some(sensible)].into_iter().enumerate() {
-            let run = offer(&config, load * capacity, gate);
+    eprintln!(
+        "capacity {capacity:.1}/s; `seqs`: only max_num_seqs = {sensible}; `gate`: others refused"
+    );
+    eprintln!("load  limit  good/s  of peak  finished/s  refused/s  preempted  recomputed");
+    let limits = [
+        ("none", &config, None),
+        ("seqs", &capped, None),
+        ("gate", &config, Some(sensible)),
+    ];
+    let (mut peak, mut last) = (0.0f64, Vec::new());
+    for load in [0.5, 0.75, 1.0, 1.5, 2.0, 4.0] {
+        last.clear();
+        for (limit, config, gate) in limits {
+            let run = offer(config, load * capacity, gate);
             let good = f64::from(run.good) / LOAD_S;
+            let recomputed = run.lost_tokens as f64 / run.computed_tokens.max(1) as f64;
             peak = peak.max(good);
-            last[which] = good;
+            last.push((good, recomputed));
             eprintln!(
-                "{load:4}  {:4}  {good:6.2}  {:10.2}  {:9.2}  {:11}  {:9.0}%  {:3.0}%",
-                if gate.is_some() { "yes" } else { "no" },
+                "{load:4}  {limit:5}  {good:6.2}  {:6.0}%  {:10.2}  {:9.2}  {:9}  {:9.0}%",
+                100.0 * good / peak,
                 f64::from(run.finished) / LOAD_S,
                 f64::from(run.refused) / LOAD_S,
                 run.preemptions,
-                100.0 * run.lost_tokens as f64 / run.computed_tokens.max(1) as f64,
-                100.0 * good / peak,
+                100.0 * recomputed,
             );
         }
     }
-    let [ungated, gated] = last;
+    let [(ungated, recomputed), (capped, _), (gated, none)] = last[..] else {
+        panic!("three limits were tried");
+    };
     assert!(ungated < 0.5 * peak, "ungated {ungated} of {peak}");
+    assert!(recomputed > 0.1, "only {recomputed} computed again");
+    assert!(
+        capped < 0.5 * peak,
+        "a long queue is late: {capped} of {peak}"
+    );
     assert!(gated >= 0.8 * peak, "gated {gated} of {peak}");
+    assert_eq!(none, 0.0, "a gated engine never preempts");
 }

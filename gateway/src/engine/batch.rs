@@ -177,7 +177,8 @@ impl Batch {
     }
 
     /// Removes a sequence and frees its KV blocks and its place at once.
-    /// `false` when there is none of that id (any more).
+    /// `false` when there is none of that id (any more). Looks through all of
+    /// them.
     pub fn cancel(&mut self, id: u64) -> bool {
         if let Some(at) = self.running.iter().position(|s| s.id == id) {
             let mut gone = self.running.remove(at);
@@ -267,7 +268,8 @@ impl Batch {
                 shape.kv_read += s.computed + 1;
             } else {
                 // Each new token attends to the cached ones and to those before it.
-                shape.prefill_pairs += tokens * s.computed + tokens * (tokens + 1) / 2;
+                let pairs = tokens.saturating_mul(s.computed + tokens.div_ceil(2));
+                shape.prefill_pairs = shape.prefill_pairs.saturating_add(pairs);
             }
             s.computed += tokens;
             if s.pending() > 0 || tokens == 0 {

@@ -20,6 +20,7 @@ use super::batch::{Batch, BatchConfig, StepOutcome, Work};
 use super::metrics::RankMetrics;
 
 const MAX_LAG: Duration = Duration::from_secs(1);
+const MAX_STEP: Duration = Duration::from_secs(86_400);
 
 /// What a rank holds and has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,6 +174,12 @@ impl Rank {
     }
 }
 
+/// How long a step takes on the wall clock; absurd constants give a day.
+fn real_time(step: Duration, speed: f64) -> Duration {
+    let scaled = Duration::try_from_secs_f64(step.as_secs_f64() / speed);
+    scaled.unwrap_or(MAX_STEP).min(MAX_STEP)
+}
+
 struct Client {
     events: UnboundedSender<Event>,
     arrived: Instant,
@@ -212,7 +219,7 @@ impl RankTask {
             if now.saturating_duration_since(due) > MAX_LAG {
                 due = now;
             }
-            due += step.duration.div_f64(self.speed);
+            due += real_time(step.duration, self.speed);
             loop {
                 tokio::select! {
                     biased;
@@ -294,5 +301,18 @@ impl Client {
             metrics.prompt_tokens.increment(self.prompt_tokens.into());
             metrics.first_token.record(self.arrived.elapsed());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_divides_time_and_absurd_steps_are_bounded() {
+        let step = Duration::from_millis(20);
+        assert_eq!(real_time(step, 10.0), Duration::from_millis(2));
+        assert_eq!(real_time(Duration::ZERO, 1e6), Duration::ZERO);
+        assert_eq!(real_time(Duration::MAX, 1e-3), MAX_STEP);
     }
 }

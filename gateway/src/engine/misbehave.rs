@@ -20,7 +20,7 @@ pub enum Misbehave {
     Reset,
     /// The connection is reset (TCP RST) after some tokens
     ResetMid,
-    /// The body ends after some tokens without finish reason or `[DONE]`
+    /// The body ends after some tokens without finish reason or end mark
     Truncated,
     /// Some tokens, then an SSE error event; the connection stays open
     ErrorEvent,
