@@ -57,7 +57,7 @@ async fn metrics_show_every_count_by_rank() {
         assert!(text.contains(&line), "{line} is not in {text}");
     }
     assert!(
-        !text.contains("77"),
+        !text.contains("\"77\""),
         "a rank that a client made up is a label"
     );
     drop((first, second));

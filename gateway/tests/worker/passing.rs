@@ -167,6 +167,67 @@ async fn a_body_beyond_the_budget_arrives_whole_as_well() {
 }
 
 #[tokio::test]
+async fn connections_to_the_engine_are_used_again_and_replaced_when_they_are_gone() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let mut client = bench.post().await;
+    let mut call = bench.engine.call().await;
+    for round in 0..3 {
+        call.body().await;
+        call.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+            .await;
+        assert_eq!(client.head().await, 200);
+        client.body().await;
+        bench.holds(0, 0, 0).await;
+        if round < 2 {
+            // The client's connection is used again too.
+            client.write(post("")).await;
+            assert_eq!(call.head().await, 0);
+        }
+    }
+    drop(call);
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn a_tunnel_is_not_to_be_had() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let mut client = bench.connect().await;
+    client
+        .write("CONNECT somewhere:443 HTTP/1.1\r\nhost: somewhere:443\r\n\r\n")
+        .await;
+    assert_eq!(client.head().await, 400);
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn leave_to_send_a_body_comes_with_admission() {
+    let mut bench = Bench::start(1, 1, 1).await;
+    let (streaming, _call) = bench.streaming().await;
+    let ask =
+        "POST /generate HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
+    let mut client = bench.connect().await;
+    client.write(ask).await;
+    bench.holds(1, 0, 1).await;
+    assert!(client.is_silent().await);
+
+    // A refused one never gets it.
+    let mut refused = bench.connect().await;
+    refused.write(ask).await;
+    assert_eq!(refused.head().await, 529);
+
+    drop(streaming);
+    assert_eq!(client.head().await, 100);
+    client.write("{}").await;
+    let mut call = bench.engine.call().await;
+    assert_eq!(call.header("expect"), None);
+    assert_eq!(call.body().await, b"{}");
+    call.write(JSON).await;
+    assert_eq!(client.head().await, 200);
+    client.body().await;
+    bench.idle().await;
+}
+
+#[tokio::test]
 async fn other_routes_pass_without_the_gate() {
     let mut bench = Bench::start(1, 1, 0).await;
     let _streaming = bench.streaming().await;
