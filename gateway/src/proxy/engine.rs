@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Request, Response, StatusCode, Uri, header};
+use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -112,7 +112,7 @@ pub enum EngineError {
     #[error("the engine sent nothing for {0:?}")]
     Timeout(Duration),
     /// The request's target cannot be asked of an engine.
-    #[error("the request target is not a path")]
+    #[error("the request's target is not a path")]
     Target,
     /// The answer to one of our own questions was not usable.
     #[error("the engine's answer was not usable: {0}")]
@@ -182,7 +182,7 @@ impl Engine {
     /// the connection.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// When there is no answer, and for `CONNECT`, which asks for a tunnel.
     pub async fn send(
         &self,
         mut request: Request<RequestBody>,
@@ -192,7 +192,11 @@ impl Engine {
             .uri()
             .path_and_query()
             .map_or("/", |path| path.as_str());
-        *request.uri_mut() = self.url.route(path).ok_or(EngineError::Target)?;
+        let target = self.url.route(path).ok_or(EngineError::Target)?;
+        if request.method() == Method::CONNECT {
+            return Err(EngineError::Target);
+        }
+        *request.uri_mut() = target;
         let answer = match &self.client {
             Connections::Plain(client) => client.request(request),
             Connections::Tls(client) => client.request(request),
@@ -273,6 +277,15 @@ mod tests {
         );
         assert_eq!(route(" https://h/base/ ", "/x"), "https://h/base/x");
         assert_eq!(route("http://[::1]:80", "/x"), "http://[::1]:80/x");
+    }
+
+    #[test]
+    fn a_tls_engine_needs_the_systems_certificates_and_nothing_else() {
+        // Whether this machine has any is not ours to say.
+        let url: EngineUrl = "https://localhost".parse().unwrap();
+        if let Err(error) = Engine::new(url) {
+            assert!(!error.to_string().is_empty());
+        }
     }
 
     #[test]
