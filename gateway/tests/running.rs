@@ -57,6 +57,9 @@ fn load_reaches_a_simulated_engine() {
 #[test]
 fn a_recorded_trace_replays() {
     let Some(folder) = std::env::var_os("TIDEGATE_TRACES") else {
+        eprintln!(
+            "SKIPPED: set TIDEGATE_TRACES to a folder with azure/AzureLLMInferenceTrace_conv.csv"
+        );
         return;
     };
     let trace = std::path::Path::new(&folder).join("azure/AzureLLMInferenceTrace_conv.csv");

@@ -218,6 +218,9 @@ mod tests {
     #[test]
     fn the_recorded_trace_reads_whole() {
         let Some(folder) = std::env::var_os("TIDEGATE_TRACES") else {
+            eprintln!(
+                "SKIPPED: set TIDEGATE_TRACES to a folder with azure/AzureLLMInferenceTrace_conv.csv"
+            );
             return;
         };
         let path = Path::new(&folder).join("azure/AzureLLMInferenceTrace_conv.csv");
