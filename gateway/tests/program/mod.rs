@@ -63,17 +63,18 @@ impl Running {
         lines.iter().find(|line| line.contains(part)).cloned()
     }
 
-    /// The numbers of each line that begins with `start`, its first word apart.
+    /// The numbers of each line that begins with `start` and has only numbers
+    /// after its first word.
     pub fn rows(&self, start: &str) -> Vec<Vec<u64>> {
         let lines = self.lines.lock().expect("no panics");
         let rows = lines.iter().filter(|line| line.starts_with(start));
-        rows.map(|row| {
+        let numbers = |row: &String| -> Option<Vec<u64>> {
             row.split_whitespace()
                 .skip(1)
-                .filter_map(|n| n.parse().ok())
+                .map(|word| word.parse().ok())
                 .collect()
-        })
-        .collect()
+        };
+        rows.filter_map(numbers).collect()
     }
 
     pub fn wait_for(&self, part: &str) -> String {
