@@ -3,13 +3,12 @@
 //! | part | what it holds |
 //! | --- | --- |
 //! | [`setting`] | the three settings: their names, ranges and defaults |
-//! | [`resolve`] | the pure function that picks a value for each, and says where it came from |
+//! | [`resolve()`] | the pure function that picks a value for each, and says where it came from |
 //! | [`args`] | the flags, ready to be flattened into a command's arguments |
 //! | [`ranks`] | lists of data-parallel ranks such as `0-7` |
 //! | [`show`] | `tidegate config`, which prints the outcome |
 
 pub mod args;
-mod maxima;
 pub mod ranks;
 pub mod resolve;
 pub mod setting;
@@ -17,5 +16,6 @@ pub mod show;
 
 pub use args::LimitArgs;
 pub use ranks::parse_ranks;
-pub use resolve::{Effective, Flags, Resolved, Source, Warning, resolve};
+pub use resolve::{Effective, Resolved, Source, Warning, resolve};
 pub use setting::Setting;
+pub use show::Ranks;

@@ -4,5 +4,8 @@
 
 pub mod cli;
 pub mod config;
+pub mod demo;
+pub mod engine;
+pub mod load;
 pub mod proxy;
 pub mod worker;

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::resolve::{Flags, Resolved, resolve};
+use tidegate::Settings;
+
+use super::resolve::{Resolved, resolve};
 use super::setting::{OutOfRange, Setting};
 
 /// The three limit flags, for `#[command(flatten)]`.
@@ -44,8 +46,8 @@ pub struct LimitArgs {
 
 impl LimitArgs {
     /// The flags as plain numbers.
-    pub fn flags(&self) -> Flags {
-        Flags {
+    pub fn flags(&self) -> Settings {
+        Settings {
             engine_request_limit: self.engine_request_limit,
             engine_request_waiting_limit: self.engine_request_waiting_limit,
             request_queue_limit: self.request_queue_limit,

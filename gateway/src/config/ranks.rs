@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use thiserror::Error;
-
-/// The most ranks that one worker may have.
-pub const MAX_RANKS: usize = 1024;
+use tidegate::limits::MAX_RANKS;
 
 /// Why a list of ranks was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

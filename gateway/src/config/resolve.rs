@@ -7,29 +7,9 @@
 
 use std::fmt;
 
+use tidegate::{LimitError, Limits, Settings};
+
 use super::setting::{OutOfRange, Setting};
-
-/// The flags that were given, as numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Flags {
-    /// `--engine-request-limit`, requests per rank.
-    pub engine_request_limit: Option<u32>,
-    /// `--engine-request-waiting-limit`, requests per rank.
-    pub engine_request_waiting_limit: Option<u32>,
-    /// `--request-queue-limit`, requests per rank.
-    pub request_queue_limit: Option<u32>,
-}
-
-impl Flags {
-    /// The flag of one setting.
-    pub fn get(&self, setting: Setting) -> Option<u32> {
-        match setting {
-            Setting::EngineRequestLimit => self.engine_request_limit,
-            Setting::EngineRequestWaitingLimit => self.engine_request_waiting_limit,
-            Setting::RequestQueueLimit => self.request_queue_limit,
-        }
-    }
-}
 
 /// Where a limit in force came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +24,6 @@ pub enum Source {
     Reported,
     /// The built-in value that stands until the engine reports.
     Fallback,
-}
-
-impl Source {
-    /// Whether someone set the value, so that an engine's report leaves it alone.
-    pub fn is_explicit(self) -> bool {
-        !matches!(self, Source::Reported | Source::Fallback)
-    }
 }
 
 impl fmt::Display for Source {
@@ -93,8 +66,8 @@ pub enum Warning {
     Report {
         /// The value reported.
         max_num_seqs: u32,
-        /// The setting whose default would be out of range.
-        expected: OutOfRange,
+        /// The limit that would follow and is out of range.
+        reason: LimitError,
     },
 }
 
@@ -110,9 +83,9 @@ impl fmt::Display for Warning {
             }
             Warning::Report {
                 max_num_seqs,
-                expected,
+                reason,
             } => {
-                write!(f, "max_num_seqs={max_num_seqs} is ignored: {expected}")
+                write!(f, "max_num_seqs={max_num_seqs} is ignored: {reason}")
             }
         }
     }
@@ -129,6 +102,8 @@ fn shortened(value: &str) -> String {
 /// The limits in force, where each came from, and what was passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
+    /// What somebody set, as the gate takes it; the rest follows the engine's report.
+    pub settings: Settings,
     /// One entry a setting, in the order of [`Setting::ALL`].
     pub limits: [Effective; 3],
     /// Values that were passed over, in the order in which they were met.
@@ -139,12 +114,6 @@ impl Resolved {
     /// The outcome for one setting.
     pub fn get(&self, setting: Setting) -> Effective {
         self.limits[setting as usize]
-    }
-
-    /// The value of one setting if someone set it, `None` where it is a default.
-    pub fn explicit(&self, setting: Setting) -> Option<u32> {
-        let effective = self.get(setting);
-        effective.source.is_explicit().then_some(effective.value)
     }
 
     /// Logs the warnings and, once, the limits with their sources.
@@ -169,35 +138,61 @@ impl Resolved {
 ///
 /// `environment` looks a variable up by name; it is asked only for names that
 /// nothing before them shadows. `max_num_seqs` is what the engine reported, if
-/// it did. A report whose defaults would be out of range is passed over whole.
+/// it did. A report from which a limit out of range would follow is passed over
+/// whole, as the gate does.
 ///
 /// # Errors
 /// A flag outside its range.
 pub fn resolve(
-    flags: &Flags,
+    flags: &Settings,
     mut environment: impl FnMut(&'static str) -> Option<String>,
     max_num_seqs: Option<u32>,
 ) -> Result<Resolved, OutOfRange> {
     let mut warnings = Vec::new();
-    let unusable = max_num_seqs.and_then(unusable_report);
-    warnings.extend(unusable.clone());
-    let report = max_num_seqs.filter(|_| unusable.is_none());
-
-    let mut one = |setting: Setting| {
-        let (value, source) = match flags.get(setting) {
-            Some(value) => (setting.check(value)?, Source::Flag),
-            None => from_environment(setting, &mut environment, &mut warnings)
-                .unwrap_or_else(|| default(setting, report)),
+    let mut settings = Settings::default();
+    let mut sources = [None; 3];
+    for (setting, source) in Setting::ALL.into_iter().zip(&mut sources) {
+        let found = match setting.of(flags) {
+            Some(value) => Some((setting.check(value)?, Source::Flag)),
+            None => from_environment(setting, &mut environment, &mut warnings),
         };
-        Ok(Effective {
-            setting,
-            value,
-            source,
-        })
-    };
-    let [a, b, c] = Setting::ALL;
-    let limits = [one(a)?, one(b)?, one(c)?];
-    Ok(Resolved { limits, warnings })
+        *setting.of_mut(&mut settings) = found.map(|(value, _)| value);
+        *source = found.map(|(_, source)| source);
+    }
+    let (limits, default) = defaults(settings, max_num_seqs, &mut warnings);
+    let limits = Setting::ALL.map(|setting| Effective {
+        setting,
+        value: setting.in_force(&limits),
+        source: sources[setting as usize].unwrap_or(default),
+    });
+    Ok(Resolved {
+        settings,
+        limits,
+        warnings,
+    })
+}
+
+/// Fills in what is not explicit, the way the gate does it, and says where
+/// that came from.
+fn defaults(
+    settings: Settings,
+    max_num_seqs: Option<u32>,
+    warnings: &mut Vec<Warning>,
+) -> (Limits, Source) {
+    if let Some(max_num_seqs) = max_num_seqs {
+        match settings.resolve(Some(max_num_seqs)) {
+            Ok(limits) => return (limits, Source::Reported),
+            Err(reason) => warnings.push(Warning::Report {
+                max_num_seqs,
+                reason,
+            }),
+        }
+    }
+    let fallback = settings.resolve(None);
+    (
+        fallback.expect("explicit values were checked, and the fallbacks are in range"),
+        Source::Fallback,
+    )
 }
 
 /// The first valid value among the setting's variables.
@@ -227,25 +222,6 @@ fn from_environment(
         }
     }
     None
-}
-
-fn default(setting: Setting, report: Option<u32>) -> (u32, Source) {
-    match report.and_then(|seqs| setting.reported(seqs)) {
-        Some(value) => (value, Source::Reported),
-        None => (setting.fallback(), Source::Fallback),
-    }
-}
-
-/// Why a report cannot be used, if it cannot. All settings count, explicit
-/// ones too, so that no setting changes what another one resolves to.
-fn unusable_report(max_num_seqs: u32) -> Option<Warning> {
-    let setting = Setting::ALL
-        .into_iter()
-        .find(|s| s.reported(max_num_seqs).is_none())?;
-    Some(Warning::Report {
-        max_num_seqs,
-        expected: OutOfRange { setting },
-    })
 }
 
 #[cfg(test)]

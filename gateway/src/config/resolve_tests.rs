@@ -21,7 +21,7 @@ fn environment(pairs: &[(&'static str, &str)]) -> Environment {
         .collect()
 }
 
-fn resolved(flags: Flags, environment: &Environment, report: Option<u32>) -> Resolved {
+fn resolved(flags: Settings, environment: &Environment, report: Option<u32>) -> Resolved {
     resolve(&flags, |name| environment.get(name).cloned(), report).expect("valid flags")
 }
 
@@ -35,18 +35,18 @@ fn sources(resolved: &Resolved) -> [Source; 3] {
 
 #[test]
 fn nothing_set_and_nothing_reported_is_the_fallback() {
-    let outcome = resolved(Flags::default(), &environment(&[]), None);
+    let outcome = resolved(Settings::default(), &environment(&[]), None);
     assert_eq!(values(&outcome), [10_000, 10_000, 20_000]);
     assert_eq!(sources(&outcome), [Source::Fallback; 3]);
     assert!(outcome.warnings.is_empty());
-    assert_eq!(Setting::ALL.map(|s| outcome.explicit(s)), [None; 3]);
+    assert_eq!(outcome.settings, Settings::default());
 }
 
 #[test]
 fn a_report_moves_the_defaults_and_only_those() {
-    let flags = Flags {
+    let flags = Settings {
         engine_request_limit: Some(64),
-        ..Flags::default()
+        ..Settings::default()
     };
     let outcome = resolved(flags, &environment(&[]), Some(256));
     assert_eq!(values(&outcome), [64, 256, 512]);
@@ -54,14 +54,14 @@ fn a_report_moves_the_defaults_and_only_those() {
         sources(&outcome),
         [Source::Flag, Source::Reported, Source::Reported]
     );
-    assert_eq!(outcome.explicit(Setting::EngineRequestLimit), Some(64));
-    assert_eq!(outcome.explicit(Setting::RequestQueueLimit), None);
+    assert_eq!(Setting::EngineRequestLimit.of(&outcome.settings), Some(64));
+    assert_eq!(Setting::RequestQueueLimit.of(&outcome.settings), None);
 }
 
 #[test]
 fn a_report_out_of_range_is_passed_over_whole() {
     for report in [0, u32::MAX] {
-        let outcome = resolved(Flags::default(), &environment(&[]), Some(report));
+        let outcome = resolved(Settings::default(), &environment(&[]), Some(report));
         assert_eq!(sources(&outcome), [Source::Fallback; 3]);
         let [warning] = &outcome.warnings[..] else {
             panic!("one warning, got {outcome:?}")
@@ -88,7 +88,7 @@ fn every_invalid_value_falls_to_the_next_source() {
         "4294967295",
     ] {
         let environment = environment(&[(REQUESTS, bad), (OLDER_REQUESTS, "9")]);
-        let outcome = resolved(Flags::default(), &environment, Some(256));
+        let outcome = resolved(Settings::default(), &environment, Some(256));
         let limit = outcome.get(Setting::EngineRequestLimit);
         assert_eq!(
             (limit.value, limit.source),
@@ -109,15 +109,15 @@ fn every_invalid_value_falls_to_the_next_source() {
 
 #[test]
 fn a_queue_limit_of_zero_is_valid() {
-    let outcome = resolved(Flags::default(), &environment(&[(QUEUE, "0")]), None);
-    assert_eq!(outcome.explicit(Setting::RequestQueueLimit), Some(0));
+    let outcome = resolved(Settings::default(), &environment(&[(QUEUE, "0")]), None);
+    assert_eq!(Setting::RequestQueueLimit.of(&outcome.settings), Some(0));
     assert!(outcome.warnings.is_empty());
 }
 
 #[test]
 fn two_invalid_names_warn_twice_and_leave_the_default() {
     let environment = environment(&[(QUEUE, "-1"), (OLDER_QUEUE, "none")]);
-    let outcome = resolved(Flags::default(), &environment, Some(8));
+    let outcome = resolved(Settings::default(), &environment, Some(8));
     assert_eq!(outcome.get(Setting::RequestQueueLimit).value, 16);
     assert_eq!(outcome.warnings.len(), 2);
 }
@@ -125,7 +125,7 @@ fn two_invalid_names_warn_twice_and_leave_the_default() {
 #[test]
 fn the_older_request_name_never_feeds_the_waiting_limit() {
     let outcome = resolved(
-        Flags::default(),
+        Settings::default(),
         &environment(&[(OLDER_REQUESTS, "3")]),
         None,
     );
@@ -135,16 +135,20 @@ fn the_older_request_name_never_feeds_the_waiting_limit() {
 #[test]
 fn a_long_or_strange_value_stays_on_one_short_line() {
     let strange = format!("a\nb{}", "x".repeat(10_000));
-    let outcome = resolved(Flags::default(), &environment(&[(WAITING, &strange)]), None);
+    let outcome = resolved(
+        Settings::default(),
+        &environment(&[(WAITING, &strange)]),
+        None,
+    );
     let text = outcome.warnings[0].to_string();
     assert!(text.len() < 300 && !text.contains('\n'), "{text}");
 }
 
 #[test]
 fn a_flag_out_of_range_is_an_error_that_names_the_range() {
-    let flags = Flags {
+    let flags = Settings {
         engine_request_waiting_limit: Some(0),
-        ..Flags::default()
+        ..Settings::default()
     };
     let error = resolve(&flags, |_| None, None).unwrap_err();
     assert!(
@@ -173,10 +177,10 @@ fn flag(setting: Setting) -> impl Strategy<Value = Option<u32>> {
     prop::option::of(setting.range())
 }
 
-fn flags() -> impl Strategy<Value = Flags> {
+fn flags() -> impl Strategy<Value = Settings> {
     let [a, b, c] = Setting::ALL.map(flag);
     (a, b, c).prop_map(
-        |(engine_request_limit, engine_request_waiting_limit, request_queue_limit)| Flags {
+        |(engine_request_limit, engine_request_waiting_limit, request_queue_limit)| Settings {
             engine_request_limit,
             engine_request_waiting_limit,
             request_queue_limit,
@@ -184,19 +188,34 @@ fn flags() -> impl Strategy<Value = Flags> {
     )
 }
 
+/// Reports that are usable whatever is set.
+fn reports() -> impl Strategy<Value = Option<u32>> {
+    prop::option::of(Setting::EngineRequestLimit.range())
+}
+
 /// Precedence written down a second way: all candidates, then the first that counts.
-fn plainly(setting: Setting, flags: &Flags, environment: &Environment, report: Option<u32>) -> u32 {
+fn plainly(
+    setting: Setting,
+    flags: &Settings,
+    environment: &Environment,
+    report: Option<u32>,
+) -> u32 {
     let read = |name| {
         environment
             .get(name)
             .and_then(|text| setting.parse(text).ok())
     };
-    let usable = report.filter(|&m| Setting::ALL.iter().all(|s| s.reported(m).is_some()));
     [
-        flags.get(setting),
+        setting.of(flags),
         read(setting.environment()),
         setting.older_name().and_then(read),
-        usable.and_then(|m| setting.reported(m)),
+        report.map(|seqs| {
+            if setting == Setting::RequestQueueLimit {
+                2 * seqs
+            } else {
+                seqs
+            }
+        }),
         Some(setting.fallback()),
     ]
     .into_iter()
@@ -207,7 +226,7 @@ fn plainly(setting: Setting, flags: &Flags, environment: &Environment, report: O
 
 proptest! {
     #[test]
-    fn precedence_holds(flags in flags(), environment in environments(), report in any::<Option<u32>>()) {
+    fn precedence_holds(flags in flags(), environment in environments(), report in reports()) {
         let outcome = resolved(flags, &environment, report);
         for setting in Setting::ALL {
             let expected = plainly(setting, &flags, &environment, report);
@@ -226,7 +245,7 @@ proptest! {
         let outcome = resolve(&flags, lookup, None).expect("valid flags");
         for setting in Setting::ALL {
             let was_read = |name: &str| read.borrow().iter().filter(|n| **n == name).count();
-            let flagged = flags.get(setting).is_some();
+            let flagged = setting.of(&flags).is_some();
             prop_assert_eq!(was_read(setting.environment()), usize::from(!flagged));
             if let Some(older) = setting.older_name() {
                 let newer_valid = environment.get(setting.environment())
@@ -244,8 +263,8 @@ proptest! {
     #[test]
     fn whitespace_around_a_value_changes_nothing(n in any::<u32>(), before in "[ \t\r\n]{0,4}", after in "[ \t\r\n]{0,4}") {
         for name in NAMES {
-            let bare = resolved(Flags::default(), &environment(&[(name, &n.to_string())]), None);
-            let padded = resolved(Flags::default(), &environment(&[(name, &format!("{before}{n}{after}"))]), None);
+            let bare = resolved(Settings::default(), &environment(&[(name, &n.to_string())]), None);
+            let padded = resolved(Settings::default(), &environment(&[(name, &format!("{before}{n}{after}"))]), None);
             prop_assert_eq!(bare.limits, padded.limits);
         }
     }
@@ -253,7 +272,7 @@ proptest! {
     #[test]
     fn any_text_anywhere_is_answered(texts in prop::array::uniform5(any::<String>()), report in any::<Option<u32>>()) {
         let environment: Environment = NAMES.into_iter().zip(texts).collect();
-        let outcome = resolved(Flags::default(), &environment, report);
+        let outcome = resolved(Settings::default(), &environment, report);
         for limit in outcome.limits {
             prop_assert!(limit.setting.range().contains(&limit.value));
         }
@@ -264,17 +283,13 @@ proptest! {
 
     #[test]
     fn settings_are_independent(
-        flags in flags(), environment in environments(), report in any::<Option<u32>>(),
+        flags in flags(), environment in environments(), report in reports(),
         touched in prop::sample::select(&Setting::ALL[..]), flag_value in any::<Option<u32>>(), text in value(),
     ) {
         let before = resolved(flags, &environment, report);
         let mut changed_flags = flags;
         let flag_value = flag_value.and_then(|v| touched.check(v).ok());
-        match touched {
-            Setting::EngineRequestLimit => changed_flags.engine_request_limit = flag_value,
-            Setting::EngineRequestWaitingLimit => changed_flags.engine_request_waiting_limit = flag_value,
-            Setting::RequestQueueLimit => changed_flags.request_queue_limit = flag_value,
-        }
+        *touched.of_mut(&mut changed_flags) = flag_value;
         let mut changed = environment.clone();
         changed.insert(touched.environment(), text.clone());
         if let Some(older) = touched.older_name() {
@@ -287,14 +302,9 @@ proptest! {
     }
 
     #[test]
-    fn resolving_again_changes_nothing(flags in flags(), environment in environments(), report in any::<Option<u32>>()) {
+    fn resolving_again_changes_nothing(flags in flags(), environment in environments(), report in reports()) {
         let once = resolved(flags, &environment, report);
         prop_assert_eq!(&once, &resolved(flags, &environment, report));
-        let fed_back = Flags {
-            engine_request_limit: once.explicit(Setting::EngineRequestLimit),
-            engine_request_waiting_limit: once.explicit(Setting::EngineRequestWaitingLimit),
-            request_queue_limit: once.explicit(Setting::RequestQueueLimit),
-        };
-        prop_assert_eq!(values(&once), values(&resolved(fed_back, &Environment::new(), report)));
+        prop_assert_eq!(values(&once), values(&resolved(once.settings, &Environment::new(), report)));
     }
 }

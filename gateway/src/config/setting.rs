@@ -4,9 +4,11 @@ use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
-use super::maxima::{
-    MAX_ENGINE_REQUEST_LIMIT, MAX_ENGINE_REQUEST_WAITING_LIMIT, MAX_REQUEST_QUEUE_LIMIT,
+use tidegate::limits::{
+    FALLBACK_ENGINE_LIMIT, FALLBACK_QUEUE_LIMIT, MAX_ENGINE_REQUEST_LIMIT,
+    MAX_ENGINE_REQUEST_WAITING_LIMIT, MAX_REQUEST_QUEUE_LIMIT,
 };
+use tidegate::{Limit, Limits, Settings};
 
 /// One of the gate's settings. All are counts of requests, per data-parallel
 /// rank; the worker's totals are these times the number of ranks.
@@ -99,19 +101,38 @@ impl Setting {
     /// The default per rank while the engine has reported nothing.
     pub fn fallback(self) -> u32 {
         match self {
-            Setting::EngineRequestLimit | Setting::EngineRequestWaitingLimit => 10_000,
-            Setting::RequestQueueLimit => 20_000,
+            Setting::EngineRequestLimit | Setting::EngineRequestWaitingLimit => {
+                FALLBACK_ENGINE_LIMIT
+            }
+            Setting::RequestQueueLimit => FALLBACK_QUEUE_LIMIT,
         }
     }
 
-    /// The default per rank that follows from an engine's `max_num_seqs`, or
-    /// `None` when it is outside the accepted range.
-    pub fn reported(self, max_num_seqs: u32) -> Option<u32> {
-        let value = match self {
-            Setting::EngineRequestLimit | Setting::EngineRequestWaitingLimit => max_num_seqs,
-            Setting::RequestQueueLimit => max_num_seqs.checked_mul(2)?,
-        };
-        self.range().contains(&value).then_some(value)
+    /// This setting's value among explicit ones.
+    pub fn of(self, settings: &Settings) -> Option<u32> {
+        match self {
+            Setting::EngineRequestLimit => settings.engine_request_limit,
+            Setting::EngineRequestWaitingLimit => settings.engine_request_waiting_limit,
+            Setting::RequestQueueLimit => settings.request_queue_limit,
+        }
+    }
+
+    /// The same among explicit ones, to change it.
+    pub fn of_mut(self, settings: &mut Settings) -> &mut Option<u32> {
+        match self {
+            Setting::EngineRequestLimit => &mut settings.engine_request_limit,
+            Setting::EngineRequestWaitingLimit => &mut settings.engine_request_waiting_limit,
+            Setting::RequestQueueLimit => &mut settings.request_queue_limit,
+        }
+    }
+
+    /// This setting's value among limits in force, per rank.
+    pub fn in_force(self, limits: &Limits) -> u32 {
+        limits.get(match self {
+            Setting::EngineRequestLimit => Limit::EngineRequest,
+            Setting::EngineRequestWaitingLimit => Limit::EngineRequestWaiting,
+            Setting::RequestQueueLimit => Limit::RequestQueue,
+        })
     }
 
     /// Reads a value as a person writes it, whitespace around it allowed.
@@ -222,12 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_default_is_twice_the_report() {
-        assert_eq!(Setting::EngineRequestLimit.reported(256), Some(256));
-        assert_eq!(Setting::EngineRequestWaitingLimit.reported(256), Some(256));
-        assert_eq!(Setting::RequestQueueLimit.reported(256), Some(512));
-        assert_eq!(Setting::RequestQueueLimit.reported(u32::MAX), None);
-        assert_eq!(Setting::EngineRequestLimit.reported(0), None);
+    fn a_setting_finds_itself_among_all() {
+        for (index, setting) in (1_u32..).zip(Setting::ALL) {
+            let mut settings = Settings::default();
+            *setting.of_mut(&mut settings) = Some(index);
+            assert_eq!(setting.of(&settings), Some(index));
+            let limits = settings.resolve(Some(100)).expect("in range");
+            assert_eq!(setting.in_force(&limits), index);
+        }
     }
 
     #[test]

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde_json::json;
+use tidegate::limits::{
+    MAX_ENGINE_REQUEST_LIMIT, MAX_ENGINE_REQUEST_WAITING_LIMIT, MAX_REQUEST_QUEUE_LIMIT,
+};
 
 use super::args::LimitArgs;
 use super::ranks::{RanksError, parse_ranks, show_ranks};
@@ -13,10 +16,6 @@ use super::setting::{OutOfRange, Setting};
 /// Arguments of `tidegate config`.
 #[derive(Debug, Clone, Args)]
 pub struct ConfigArgs {
-    /// The limits, exactly as `tidegate worker` takes them.
-    #[command(flatten)]
-    pub limits: LimitArgs,
-
     /// What the engine would report: sequences per rank in one batch. Moves the defaults.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_max_num_seqs)]
     pub max_num_seqs: Option<u32>,
@@ -31,6 +30,10 @@ pub struct ConfigArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     pub json: bool,
+
+    /// The limits, exactly as `tidegate worker` takes them.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// Rank ids, ascending and without duplicates.
@@ -44,23 +47,19 @@ impl std::str::FromStr for Ranks {
     }
 }
 
-/// Reads an engine's `max_num_seqs` from a flag: the defaults that follow
-/// from it must be in range.
+/// Reads an engine's `max_num_seqs` from a flag. Defaults that are in range
+/// must follow from it, whatever else is set.
 ///
 /// # Errors
 /// A text that names the range.
 pub fn parse_max_num_seqs(text: &str) -> Result<u32, String> {
-    let usable = |value: &u32| Setting::ALL.iter().all(|s| s.reported(*value).is_some());
-    text.trim().parse().ok().filter(usable).ok_or_else(|| {
-        let most = Setting::ALL.into_iter().map(|s| match s {
-            Setting::RequestQueueLimit => s.range().end() / 2,
-            _ => *s.range().end(),
-        });
-        format!(
-            "max_num_seqs is an integer from 1 to {}",
-            most.min().unwrap_or(u32::MAX)
-        )
-    })
+    let most = MAX_ENGINE_REQUEST_LIMIT
+        .min(MAX_ENGINE_REQUEST_WAITING_LIMIT)
+        .min(MAX_REQUEST_QUEUE_LIMIT / 2);
+    let number = text.trim().parse().ok();
+    number
+        .filter(|value| (1..=most).contains(value))
+        .ok_or_else(|| format!("max_num_seqs is an integer from 1 to {most}"))
 }
 
 /// Resolves and renders: a table that explains itself, or JSON.
@@ -184,12 +183,13 @@ fn as_table(resolved: &Resolved, ranks: &[u32], max_num_seqs: Option<u32>) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::resolve::{Flags, resolve};
+    use crate::config::resolve::resolve;
+    use tidegate::Settings;
 
     fn example() -> Resolved {
-        let flags = Flags {
+        let flags = Settings {
             engine_request_limit: Some(64),
-            ..Flags::default()
+            ..Settings::default()
         };
         let environment = |name: &str| {
             (name == "DYN_BACKEND_ADMISSION_REQUEST_QUEUE_LIMIT").then(|| "lots".to_owned())
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_table_explains_a_fallback() {
-        let resolved = resolve(&Flags::default(), |_| None, None).expect("no flags");
+        let resolved = resolve(&Settings::default(), |_| None, None).expect("no flags");
         let table = as_table(&resolved, &[0], None);
         assert!(table.contains("1 data-parallel rank (0)"), "{table}");
         assert!(table.contains("--max-num-seqs"), "{table}");

@@ -11,8 +11,9 @@ use tidegate::{LimitError, Settings};
 use super::refusal::{OVERLOADED, parse_status};
 use super::report::KnownEngine;
 use super::routes::GateRoute;
+use crate::cli::values::seconds;
+use crate::config::LimitArgs;
 use crate::config::show::{Ranks, parse_max_num_seqs};
-use crate::config::{LimitArgs, Resolved, Setting};
 use crate::proxy::engine::EngineUrl;
 
 /// Where the status of refusals is read from.
@@ -52,10 +53,6 @@ pub struct WorkerArgs {
     /// Where to listen, HTTP/1.1 and cleartext HTTP/2. Port 0 picks a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8100")]
     pub listen: SocketAddr,
-
-    /// The limits; what is left out follows the engine's size.
-    #[command(flatten)]
-    pub limits: LimitArgs,
 
     /// Sequences in one batch of one rank. Left out, the engine is asked
     /// (SGLang, llama.cpp and TGI tell).
@@ -98,15 +95,10 @@ pub struct WorkerArgs {
     /// What goes before each metric's name.
     #[arg(long, value_name = "PREFIX", default_value = tidegate::metrics::PREFIX)]
     pub metrics_prefix: String,
-}
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let number: Option<f64> = text.strip_suffix('s').unwrap_or(text).parse().ok();
-    number
-        .filter(|seconds| *seconds > 0.0 && *seconds <= 8_640_000.0)
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| "must be seconds above 0, such as 30 or 0.5, up to 8640000".to_owned())
+    /// The limits; what is left out follows the engine's size.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// Everything that makes a worker.
@@ -172,7 +164,7 @@ impl WorkerConfig {
         resolved.log();
         Ok(Self {
             listen: args.listen,
-            settings: settings(&resolved),
+            settings: resolved.settings,
             known_engine: KnownEngine {
                 ranks: args.dp_ranks.map(|ranks| ranks.0),
                 max_num_seqs: args.max_num_seqs,
@@ -187,15 +179,6 @@ impl WorkerConfig {
             metrics_prefix: args.metrics_prefix,
             ..Self::new(args.engine_url)
         })
-    }
-}
-
-/// The settings that someone made, without the defaults.
-fn settings(resolved: &Resolved) -> Settings {
-    Settings {
-        engine_request_limit: resolved.explicit(Setting::EngineRequestLimit),
-        engine_request_waiting_limit: resolved.explicit(Setting::EngineRequestWaitingLimit),
-        request_queue_limit: resolved.explicit(Setting::RequestQueueLimit),
     }
 }
 
