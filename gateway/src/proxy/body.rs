@@ -52,17 +52,13 @@ impl BufferBudget {
 pub struct RequestBody {
     ahead: VecDeque<(Frame<Bytes>, Option<OwnedSemaphorePermit>)>,
     rest: Option<Incoming>,
-    length: SizeHint,
 }
 
 impl RequestBody {
     /// A body of no bytes.
     #[must_use]
     pub fn empty() -> Self {
-        Self {
-            length: SizeHint::with_exact(0),
-            ..Self::default()
-        }
+        Self::default()
     }
 
     /// The body of a client's request, nothing of it read yet.
@@ -70,7 +66,6 @@ impl RequestBody {
     pub fn new(rest: Incoming) -> Self {
         Self {
             ahead: VecDeque::new(),
-            length: rest.size_hint(),
             rest: Some(rest),
         }
     }
@@ -88,9 +83,9 @@ impl RequestBody {
         {
             match frame {
                 Ok(frame) => {
-                    let len = frame.data_ref().map_or(0, Bytes::len);
+                    let room = budget.take(len(&frame));
                     self.ahead.push_back((frame, None));
-                    let room = budget.take(len).await;
+                    let room = room.await;
                     if let Some((_, held)) = self.ahead.back_mut() {
                         *held = room;
                     }
@@ -116,23 +111,13 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let this = &mut *self;
-        let frame = if let Some((frame, _room)) = this.ahead.pop_front() {
-            frame
-        } else {
-            let Some(rest) = &mut this.rest else {
-                return Poll::Ready(None);
-            };
-            match Pin::new(rest).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => frame,
-                other => return other,
-            }
-        };
-        let len = frame.data_ref().map_or(0, Bytes::len) as u64;
-        if let Some(exact) = this.length.exact() {
-            this.length = SizeHint::with_exact(exact.saturating_sub(len));
+        if let Some((frame, _room)) = self.ahead.pop_front() {
+            return Poll::Ready(Some(Ok(frame)));
         }
-        Poll::Ready(Some(Ok(frame)))
+        match &mut self.rest {
+            Some(rest) => Pin::new(rest).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -140,8 +125,19 @@ impl Body for RequestBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.length
+        let rest = self
+            .rest
+            .as_ref()
+            .map_or(Some(0), |rest| rest.size_hint().exact());
+        let ahead: usize = self.ahead.iter().map(|(frame, _)| len(frame)).sum();
+        rest.map_or_else(SizeHint::default, |rest| {
+            SizeHint::with_exact(rest + ahead as u64)
+        })
     }
+}
+
+fn len(frame: &Frame<Bytes>) -> usize {
+    frame.data_ref().map_or(0, Bytes::len)
 }
 
 /// What a request occupies while its response is on the way. Dropping it gives

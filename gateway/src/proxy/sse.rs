@@ -74,23 +74,14 @@ impl Blocks {
     fn push(&mut self, byte: u8, found: &mut impl FnMut(Block<'_>) -> bool) -> bool {
         let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
         match byte {
+            // The second half of a line end that was seen.
             b'\n' if after_cr => true,
             b'\n' | b'\r' => self.end_line(found),
             _ if self.skipping => {
                 self.line_ended = false;
                 true
             }
-            _ => {
-                self.text
-                    .push(if byte.is_ascii() { byte as char } else { '?' });
-                if self.text.len() <= MAX_EVENT_BYTES {
-                    return true;
-                }
-                self.text = String::new();
-                self.skipping = true;
-                self.line_ended = false;
-                found(Block::TooLong)
-            }
+            _ => self.add(if byte.is_ascii() { byte as char } else { '?' }, found),
         }
     }
 
@@ -101,13 +92,23 @@ impl Blocks {
             return true;
         }
         if !self.text.is_empty() && !self.text.ends_with('\n') {
-            self.text.push('\n');
-            return true;
+            return self.add('\n', found);
         }
         // A blank line. Several in a row end nothing.
         let more = self.text.is_empty() || found(Block::Lines(&self.text));
         self.text.clear();
         more
+    }
+
+    fn add(&mut self, char: char, found: &mut impl FnMut(Block<'_>) -> bool) -> bool {
+        if self.text.len() < MAX_EVENT_BYTES {
+            self.text.push(char);
+            return true;
+        }
+        self.text = String::new();
+        self.skipping = true;
+        self.line_ended = char == '\n';
+        found(Block::TooLong)
     }
 }
 
@@ -221,9 +222,16 @@ mod tests {
         body.extend(b"\nmore\n\ndata: b\n\n");
         assert_eq!(blocks(&[&body]), ["TOO LONG", "data: b\n"]);
 
-        let mut watched = Blocks::default();
-        watched.feed(&body[..2 * MAX_EVENT_BYTES], |_| true);
-        assert!(watched.text.capacity() <= 2 * MAX_EVENT_BYTES);
+        let mut held = Blocks::default();
+        held.feed(&body[..MAX_EVENT_BYTES], |_| true);
+        assert_eq!(held.text.capacity(), MAX_EVENT_BYTES);
+        held.feed(&body[MAX_EVENT_BYTES..], |_| true);
+        assert!(held.text.capacity() < 100);
+
+        // Too long by its last line end.
+        let mut body = vec![b'x'; MAX_EVENT_BYTES];
+        body.extend(b"\n\ndata: b\n\n");
+        assert_eq!(blocks(&[&body]), ["TOO LONG", "data: b\n"]);
     }
 
     #[test]

@@ -8,3 +8,4 @@ mod passing;
 mod refusing;
 mod support;
 mod tokens;
+mod wire;
