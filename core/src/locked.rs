@@ -71,11 +71,12 @@ impl Shared {
         // Foreign code: cloned and dropped outside the lock.
         let waker = waker.clone();
         let mut state = self.lock();
-        if state.spec.take(place) {
-            return Poll::Ready(Ok(()));
-        }
+        // First, since capacity that frees after the stop is offered all the same.
         if state.stopped {
             return Poll::Ready(Err(Stopped));
+        }
+        if state.spec.take(place) {
+            return Poll::Ready(Ok(()));
         }
         let replaced = state.sleepers.insert(place, waker);
         drop(state);

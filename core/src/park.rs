@@ -22,8 +22,11 @@ impl Wake for Parker {
     fn wake_by_ref(self: &std::sync::Arc<Self>) {
         // PARK, Release: what the waker did before becomes visible to the
         // parked thread's next poll.
-        self.0.store(NOTIFIED, Ordering::Release);
-        sync::wake_one(&self.0);
+        // An RMW, so that it follows the parked thread's own swap in the word's
+        // order: loom takes a plain store to be unordered with it.
+        if self.0.swap(NOTIFIED, Ordering::Release) == IDLE {
+            sync::wake_one(&self.0);
+        }
     }
 }
 
@@ -37,7 +40,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
-        // PARK, Acquire: pairs with the Release store of the waker.
+        // PARK, Acquire: pairs with the Release swap of the waker.
         while parker.0.swap(IDLE, Ordering::Acquire) == IDLE {
             sync::wait(&parker.0, IDLE);
         }

@@ -24,17 +24,27 @@ mod imp {
     pub(crate) use loom::sync::atomic::{AtomicU32, Ordering};
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
 
-    /// loom has no futex: give way to the other threads and look again.
+    loom::lazy_static! {
+        /// loom has no futex. All words share one bucket, as in a kernel's
+        /// table: a sleeper may be woken for another word, and looks again.
+        static ref BUCKET: (Mutex<()>, loom::sync::Condvar) = Default::default();
+    }
+
+    /// Blocks while `word` holds `expected`. May return without a wake-up.
     pub(crate) fn wait(word: &AtomicU32, expected: u32) {
-        // Relaxed: only decides whether to look again; the caller's own load
+        let bucket = BUCKET.0.lock().unwrap();
+        // Relaxed: only decides whether to sleep; the caller's own access
         // carries the edge.
         if word.load(Ordering::Relaxed) == expected {
-            loom::thread::yield_now();
+            drop(BUCKET.1.wait(bucket).unwrap());
         }
     }
 
-    /// The waiter above spins, so nobody needs waking.
-    pub(crate) fn wake_one(_word: &AtomicU32) {}
+    /// Wakes the thread that waits on `word`, and whoever shares its bucket.
+    pub(crate) fn wake_one(_word: &AtomicU32) {
+        let _bucket = BUCKET.0.lock().unwrap();
+        BUCKET.1.notify_all();
+    }
 }
 
 pub(crate) use imp::*;

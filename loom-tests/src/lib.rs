@@ -1,1 +1,28 @@
-//! Models.
+//! Models of the gate's races: every interleaving of a few calls, up to a bound
+//! on preemptions, run on the real code.
+//!
+//! One file of `tests/` a subject, and each model a story of two or three
+//! threads. A lost wake-up shows as a model that cannot finish, so the waiting
+//! itself is the assertion. One command runs them all and prints how many
+//! executions each explored:
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg tidegate_loom" cargo test -p tidegate-loom-tests --profile loom --target-dir target/loom
+//! ```
+//!
+//! `LOOM_MAX_PREEMPTIONS=4` raises the bound of every model. The gate sees loom
+//! through its own switch, `--cfg tidegate_loom`, and so does this crate:
+//! without it there is nothing here but this page.
+//!
+//! What loom does not see: more than five threads, load buffering, and what
+//! goes through std's own `Arc` and channels.
+
+#[cfg(tidegate_loom)]
+mod check;
+#[cfg(tidegate_loom)]
+mod gates;
+
+#[cfg(tidegate_loom)]
+pub use check::check;
+#[cfg(tidegate_loom)]
+pub use gates::{enter, gate, idle, queue, ranked, settings};

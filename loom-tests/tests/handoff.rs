@@ -1,0 +1,113 @@
+//! Capacity that frees while somebody comes or waits.
+#![cfg(tidegate_loom)]
+
+use loom::thread;
+use tidegate::{AdmissionOwned, Source};
+use tidegate_loom_tests::{check, enter, gate, idle, queue, ranked};
+
+#[test]
+fn an_arrival_that_meets_a_release_gets_in() {
+    check(3, "queue or enter: no wake-up is lost", || {
+        let gate = gate(1, 1, 1);
+        let holder = enter(&gate, None);
+        let thread = thread::spawn(move || drop(holder));
+        drop(gate.admit_blocking(None).unwrap());
+        thread.join().unwrap();
+        idle(&gate);
+    });
+}
+
+#[test]
+fn a_task_that_meets_a_release_gets_in() {
+    check(3, "a waker registered as capacity frees is woken", || {
+        let gate = gate(1, 1, 1);
+        let holder = enter(&gate, None);
+        let thread = thread::spawn(move || drop(holder));
+        drop(loom::future::block_on(gate.admit(None)).unwrap());
+        thread.join().unwrap();
+        idle(&gate);
+    });
+}
+
+#[test]
+fn an_arrival_that_meets_a_first_token_gets_in() {
+    check(3, "waiting capacity is handed on as running is", || {
+        let gate = gate(2, 1, 1);
+        let mut holder = enter(&gate, None);
+        let thread = thread::spawn(move || {
+            holder.first_token();
+            holder
+        });
+        let mine = gate.admit_blocking_owned(None).unwrap();
+        let holder = thread.join().unwrap();
+        let worker = gate.snapshot().worker;
+        assert_eq!((worker.running, worker.waiting), (2, 1));
+        drop((mine, holder));
+        idle(&gate);
+    });
+}
+
+#[test]
+fn a_newcomer_never_passes_an_older_one() {
+    check(
+        3,
+        "what frees belongs to who waited, at every instant",
+        || {
+            let gate = gate(1, 1, 1);
+            let holder = enter(&gate, None);
+            let ticket = queue(&gate, None);
+            let other = gate.clone();
+            let newcomer = thread::spawn(move || other.try_admit(None).is_err());
+            drop(holder);
+            assert!(newcomer.join().unwrap(), "the queue was passed");
+            assert_eq!(ticket.wait().unwrap().source(), Source::Queue);
+            idle(&gate);
+        },
+    );
+}
+
+#[test]
+fn two_releases_let_two_lanes_in() {
+    check(3, "two turns that meet leave nobody behind", || {
+        let gate = ranked(1, 1, 1);
+        let holders = (enter(&gate, Some(0)), enter(&gate, Some(1)));
+        let tickets = (queue(&gate, Some(0)), queue(&gate, None));
+        let thread = thread::spawn(move || drop(holders.0));
+        drop(holders.1);
+        thread.join().unwrap();
+        drop((tickets.0.wait().unwrap(), tickets.1.wait().unwrap()));
+        idle(&gate);
+    });
+}
+
+#[test]
+fn two_waiters_each_get_their_turn() {
+    check(3, "three threads: a chain of hand-overs has no gap", || {
+        let gate = gate(1, 1, 2);
+        let holder = enter(&gate, None);
+        let waiters = [queue(&gate, None), queue(&gate, None)]
+            .map(|ticket| thread::spawn(move || drop(ticket.wait().unwrap())));
+        drop(holder);
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+        idle(&gate);
+    });
+}
+
+#[test]
+fn the_last_permit_may_go_while_another_queues_without_a_handle() {
+    check(3, "permits and tickets alone keep the gate going", || {
+        let gate = gate(1, 1, 1);
+        let holder = enter(&gate, None);
+        let thread = thread::spawn(move || match gate.request_owned(None).unwrap() {
+            AdmissionOwned::Admitted(permit) => permit,
+            AdmissionOwned::Queued(ticket) => {
+                drop(gate);
+                ticket.wait().unwrap()
+            }
+        });
+        drop(holder);
+        drop(thread.join().unwrap());
+    });
+}
