@@ -1,2 +1,7 @@
 //! The `tidegate` program.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tidegate_gateway::cli::main()
+}

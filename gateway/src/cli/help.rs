@@ -1,0 +1,46 @@
+//! Examples and what to read next, below each command's flags.
+
+pub const PROGRAM: &str = "\
+Start here:
+  tidegate                       engines, workers and traffic on this machine; Ctrl-C stops them
+  tidegate worker --help         the gate in front of an engine of your own
+  tidegate config --help         which limits would be in force, and why
+
+RUST_LOG chooses what is logged, such as RUST_LOG=debug or RUST_LOG=tidegate_gateway=trace.";
+
+pub const DEMO: &str = "\
+Examples:
+  tidegate                       until Ctrl-C
+  tidegate demo --duration 30    half a minute, then a summary
+  tidegate demo --rate 40        more than the engines can take
+  tidegate demo --no-load        servers only, for requests of your own
+
+Next: `tidegate worker --help`, for an engine of your own.";
+
+pub const WORKER: &str = "\
+Examples:
+  tidegate worker --engine-url http://127.0.0.1:8000
+  tidegate worker --engine-url http://127.0.0.1:8000 --dp-ranks 0-7 --max-num-seqs 256
+  curl -N http://127.0.0.1:8100/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{\"model\":\"sim\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}'
+
+Next: `tidegate config --help` shows where the limits come from; `tidegate engine --help`
+starts an engine to try it with.";
+
+pub const CONFIG: &str = "\
+Example:
+  tidegate config --dp-ranks 0-7 --max-num-seqs 256 --request-queue-limit 64
+
+Next: `tidegate worker --help`, which takes the same limits.";
+
+pub const ENGINE: &str = "\
+Example:
+  tidegate engine --listen 127.0.0.1:8000 --max-num-seqs 16
+  tidegate worker --engine-url http://127.0.0.1:8000 --max-num-seqs 16
+
+Next: `tidegate worker --help` for the gate in front, `tidegate load --help` for traffic.";
+
+pub const LOAD: &str = "\
+Examples:
+  tidegate load --url http://127.0.0.1:8100 --rate 20 --duration 30
+  tidegate load --url http://127.0.0.1:8100 --trace trace.csv --speed 4 --clients-leave 0.1";

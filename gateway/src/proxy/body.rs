@@ -1,0 +1,281 @@
+//! Bodies that pass through: the request's, part of which may have been read
+//! while the request was queued, and the response's, which holds what the
+//! request occupies.
+
+use std::collections::VecDeque;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use thiserror::Error;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::first_token::{Event, Watcher};
+
+/// How long an engine may keep its side open after the last event.
+pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
+
+/// Memory that queued requests may fill with their bodies, shared by all of
+/// them.
+#[derive(Clone, Debug)]
+pub struct BufferBudget {
+    bytes: Arc<Semaphore>,
+    total: u32,
+}
+
+impl BufferBudget {
+    /// A budget of `total` bytes; 0 reads no body while its request is queued.
+    #[must_use]
+    pub fn new(total: u32) -> Self {
+        Self {
+            bytes: Arc::new(Semaphore::new(total as usize)),
+            total,
+        }
+    }
+
+    /// Waits until `len` bytes are free (the whole budget, if that is less).
+    async fn take(&self, len: usize) -> Option<OwnedSemaphorePermit> {
+        let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.total);
+        Arc::clone(&self.bytes).acquire_many_owned(len).await.ok()
+    }
+}
+
+/// A request body on its way to the engine: what was read ahead, then the rest.
+#[derive(Debug, Default)]
+pub struct RequestBody {
+    ahead: VecDeque<(Frame<Bytes>, Option<OwnedSemaphorePermit>)>,
+    rest: Option<Incoming>,
+}
+
+impl RequestBody {
+    /// A body of no bytes.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The body of a client's request, nothing of it read yet.
+    #[must_use]
+    pub fn new(rest: Incoming) -> Self {
+        Self {
+            ahead: VecDeque::new(),
+            rest: Some(rest),
+        }
+    }
+
+    /// Reads on while the request waits, within `budget`; what does not fit
+    /// pauses the reading. Returns only when the body fails, which is how a
+    /// client that left in the middle of it is noticed. Cancel safe: what was
+    /// read is kept.
+    ///
+    /// One frame (at most some 400 KiB) is read before its room is asked for.
+    pub async fn read_ahead(&mut self, budget: &BufferBudget) -> hyper::Error {
+        while budget.total > 0
+            && let Some(rest) = &mut self.rest
+            && let Some(frame) = rest.frame().await
+        {
+            match frame {
+                Ok(frame) => {
+                    let room = budget.take(len(&frame));
+                    self.ahead.push_back((frame, None));
+                    let room = room.await;
+                    if let Some((_, held)) = self.ahead.back_mut() {
+                        *held = room;
+                    }
+                }
+                Err(error) => return error,
+            }
+        }
+        pending().await
+    }
+
+    /// The part that no one has read, to be discarded. `None` if nothing is left.
+    #[must_use]
+    pub fn into_rest(self) -> Option<Incoming> {
+        self.rest.filter(|rest| !rest.is_end_stream())
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some((frame, _room)) = self.ahead.pop_front() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        match &mut self.rest {
+            Some(rest) => Pin::new(rest).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ahead.is_empty() && self.rest.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self
+            .rest
+            .as_ref()
+            .map_or(Some(0), |rest| rest.size_hint().exact());
+        let ahead: usize = self.ahead.iter().map(|(frame, _)| len(frame)).sum();
+        rest.map_or_else(SizeHint::default, |rest| {
+            SizeHint::with_exact(rest + ahead as u64)
+        })
+    }
+}
+
+fn len(frame: &Frame<Bytes>) -> usize {
+    frame.data_ref().map_or(0, Bytes::len)
+}
+
+/// What a request occupies while its response is on the way. Dropping it gives
+/// everything back.
+pub trait Hold: Unpin {
+    /// The first token has come: what is held for waiting goes back.
+    fn first_token(&mut self);
+}
+
+/// Why a response was cut.
+#[derive(Debug, Error)]
+pub enum RelayError {
+    /// The engine's side failed.
+    #[error("the engine's response broke off")]
+    Engine(#[from] hyper::Error),
+    /// The engine sent nothing for too long.
+    #[error("the engine sent nothing for {0:?}")]
+    Idle(Duration),
+}
+
+/// A response body on its way to the client, byte for byte, with what the
+/// request holds. That is given back at the last event, at the end of the body,
+/// at an error, and when this is dropped, which is what happens when the client
+/// leaves; dropping it before its end also closes the engine's connection.
+#[derive(Debug)]
+pub struct Relay<H> {
+    /// `None` once this is over.
+    engine: Option<Incoming>,
+    watcher: Watcher,
+    hold: Option<H>,
+    ended: bool,
+    idle_timeout: Option<Duration>,
+    /// The end of the idle timeout, or of the grace after the last event.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl<H: Hold> Relay<H> {
+    /// Relays `engine`, seen by `watcher`, until it ends or is silent for
+    /// `idle_timeout` while the client reads.
+    #[must_use]
+    pub fn new(
+        engine: Incoming,
+        watcher: Watcher,
+        hold: Option<H>,
+        idle_timeout: Option<Duration>,
+    ) -> Self {
+        Self {
+            engine: Some(engine),
+            watcher,
+            hold,
+            ended: false,
+            idle_timeout,
+            timer: idle_timeout.map(|time| Box::pin(sleep(time))),
+        }
+    }
+
+    fn saw(&mut self, data: &[u8]) {
+        match self.watcher.feed(data) {
+            Some(Event::FirstToken) => {
+                if let Some(hold) = &mut self.hold {
+                    hold.first_token();
+                }
+            }
+            Some(Event::End) => {
+                self.hold = None;
+                self.ended = true;
+                self.timer = Some(Box::pin(sleep(CLOSE_GRACE)));
+            }
+            None => {}
+        }
+    }
+
+    /// Starts the idle timeout anew. The grace is not prolonged by more bytes.
+    fn heard(&mut self) {
+        if let (false, Some(time), Some(timer)) = (self.ended, self.idle_timeout, &mut self.timer) {
+            timer.as_mut().reset(Instant::now() + time);
+        }
+    }
+
+    fn finish(&mut self) {
+        self.hold = None;
+        self.engine = None;
+    }
+}
+
+impl<H: Hold> Body for Relay<H> {
+    type Data = Bytes;
+    type Error = RelayError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RelayError>>> {
+        let this = &mut *self;
+        let Some(engine) = &mut this.engine else {
+            return Poll::Ready(None);
+        };
+        match Pin::new(engine).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    this.saw(data);
+                }
+                this.heard();
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            Poll::Ready(Some(Err(error))) => {
+                this.finish();
+                // After the last event there is nothing left to lose.
+                let lost = (!this.ended).then(|| Err(error.into()));
+                return Poll::Ready(lost);
+            }
+            Poll::Ready(None) => {
+                this.finish();
+                return Poll::Ready(None);
+            }
+            Poll::Pending => {}
+        }
+        let Some(timer) = &mut this.timer else {
+            return Poll::Pending;
+        };
+        if timer.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        this.finish();
+        let lost = match this.idle_timeout {
+            Some(time) if !this.ended => Some(Err(RelayError::Idle(time))),
+            _ => None,
+        };
+        Poll::Ready(lost)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.engine.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.engine
+            .as_ref()
+            .map_or(SizeHint::with_exact(0), Incoming::size_hint)
+    }
+}

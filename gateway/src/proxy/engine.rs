@@ -1,0 +1,309 @@
+//! The engine's address, and the connections to it.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::time::Duration;
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use thiserror::Error;
+
+use super::body::RequestBody;
+
+/// How long a connection may take to be established.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an unused connection is kept: less than the 5 s after which common
+/// engine servers close theirs, so that none is used while it is being closed.
+const POOL_IDLE: Duration = Duration::from_secs(4);
+
+/// The largest answer that is read whole, in bytes.
+const MAX_JSON_BYTES: usize = 4 << 20;
+
+/// Where an engine listens: `http` or `https`, an authority, and optionally a
+/// path that goes before every route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineUrl {
+    scheme: Scheme,
+    authority: Authority,
+    /// Without a slash at its end; empty for none.
+    prefix: String,
+}
+
+/// A text that is not an engine's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum EngineUrlError {
+    /// Not a URL with `http` or `https` and a host.
+    #[error("must be an http:// or https:// URL with a host, such as http://127.0.0.1:8000")]
+    Malformed,
+    /// A name and password before the host.
+    #[error("must not hold a user name or password")]
+    Credentials,
+    /// Something after `?`.
+    #[error("must not have a query")]
+    Query,
+}
+
+impl FromStr for EngineUrl {
+    type Err = EngineUrlError;
+
+    fn from_str(text: &str) -> Result<Self, EngineUrlError> {
+        let uri: Uri = text.trim().parse().map_err(|_| EngineUrlError::Malformed)?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(EngineUrlError::Malformed);
+        };
+        if (scheme != Scheme::HTTP && scheme != Scheme::HTTPS) || authority.host().is_empty() {
+            return Err(EngineUrlError::Malformed);
+        }
+        if authority.as_str().contains('@') {
+            return Err(EngineUrlError::Credentials);
+        }
+        let path = parts
+            .path_and_query
+            .unwrap_or(PathAndQuery::from_static("/"));
+        if path.query().is_some() {
+            return Err(EngineUrlError::Query);
+        }
+        Ok(Self {
+            scheme,
+            authority,
+            prefix: path.path().trim_end_matches('/').to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for EngineUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme, self.authority, self.prefix)
+    }
+}
+
+impl EngineUrl {
+    /// The engine's address for a route: path and query as the client wrote
+    /// them. `None` if that cannot be part of a URL.
+    fn route(&self, path_and_query: &str) -> Option<Uri> {
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(format!("{}{path_and_query}", self.prefix))
+            .build()
+            .ok()
+    }
+}
+
+/// Why there is no answer from the engine.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// No connection could be made.
+    #[error("could not connect to the engine")]
+    Connect(#[source] legacy::Error),
+    /// The connection ended before an answer came.
+    #[error("the engine closed the connection before it answered")]
+    Closed(#[source] legacy::Error),
+    /// No answer within this time.
+    #[error("the engine sent nothing for {0:?}")]
+    Timeout(Duration),
+    /// The request's target cannot be asked of an engine.
+    #[error("the request's target is not a path")]
+    Target,
+    /// The answer to one of our own questions was not usable.
+    #[error("the engine's answer was not usable: {0}")]
+    Answer(String),
+}
+
+impl EngineError {
+    /// The status that tells a client: 502, 504, or 400 for its own mistake.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Connect(_) | Self::Closed(_) | Self::Answer(_) => StatusCode::BAD_GATEWAY,
+            Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Target => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// Connections to one engine. A cheap clone.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    url: EngineUrl,
+    client: Connections,
+}
+
+/// TLS wants the system's certificates, which a plain engine does not need.
+#[derive(Clone, Debug)]
+enum Connections {
+    Plain(Client<HttpConnector, RequestBody>),
+    Tls(Client<HttpsConnector<HttpConnector>, RequestBody>),
+}
+
+impl Engine {
+    /// Prepares connections; opens none.
+    ///
+    /// # Errors
+    /// For `https`, when the system's trusted certificates cannot be read.
+    pub fn new(url: EngineUrl) -> io::Result<Self> {
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        tcp.enforce_http(false);
+        let mut pool = Client::builder(TokioExecutor::new());
+        pool.pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE);
+        let client = if url.scheme == Scheme::HTTPS {
+            let tls = HttpsConnectorBuilder::new()
+                .with_native_roots()?
+                .https_only()
+                .enable_http1()
+                .wrap_connector(tcp);
+            Connections::Tls(pool.build(tls))
+        } else {
+            Connections::Plain(pool.build(tcp))
+        };
+        Ok(Self { url, client })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn url(&self) -> &EngineUrl {
+        &self.url
+    }
+
+    /// Sends a request whose URI is the client's own. Waits for the head of the
+    /// answer, at most `timeout` if there is one. Dropping the future closes
+    /// the connection.
+    ///
+    /// # Errors
+    /// When there is no answer, and for `CONNECT`, which asks for a tunnel.
+    pub async fn send(
+        &self,
+        mut request: Request<RequestBody>,
+        timeout: Option<Duration>,
+    ) -> Result<Response<Incoming>, EngineError> {
+        let path = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |path| path.as_str());
+        let target = self.url.route(path).ok_or(EngineError::Target)?;
+        if request.method() == Method::CONNECT {
+            return Err(EngineError::Target);
+        }
+        *request.uri_mut() = target;
+        let answer = match &self.client {
+            Connections::Plain(client) => client.request(request),
+            Connections::Tls(client) => client.request(request),
+        };
+        let answer = match timeout {
+            None => answer.await,
+            Some(time) => tokio::time::timeout(time, answer)
+                .await
+                .map_err(|_| EngineError::Timeout(time))?,
+        };
+        answer.map_err(|error| {
+            if error.is_connect() {
+                EngineError::Connect(error)
+            } else {
+                EngineError::Closed(error)
+            }
+        })
+    }
+
+    /// Asks for `path` and gives the status of the answer.
+    ///
+    /// # Errors
+    /// When there is no answer within `timeout`.
+    pub async fn probe(&self, path: &str, timeout: Duration) -> Result<StatusCode, EngineError> {
+        Ok(self.send(get(path)?, Some(timeout)).await?.status())
+    }
+
+    /// Asks for `path` and reads the JSON answer; `None` if the engine has no
+    /// such page.
+    ///
+    /// # Errors
+    /// When there is no answer within `timeout`, or one that is not JSON or over
+    /// 4 MiB.
+    pub async fn json(
+        &self,
+        path: &str,
+        timeout: Duration,
+    ) -> Result<Option<serde_json::Value>, EngineError> {
+        let answer = self.send(get(path)?, Some(timeout)).await?;
+        if !answer.status().is_success() {
+            return Ok(None);
+        }
+        let body = Limited::new(answer.into_body(), MAX_JSON_BYTES).collect();
+        let body = tokio::time::timeout(timeout, body)
+            .await
+            .map_err(|_| EngineError::Timeout(timeout))?
+            .map_err(|error| EngineError::Answer(error.to_string()))?;
+        serde_json::from_slice(&body.to_bytes())
+            .map(Some)
+            .map_err(|error| EngineError::Answer(error.to_string()))
+    }
+}
+
+fn get(path: &str) -> Result<Request<RequestBody>, EngineError> {
+    Request::get(path)
+        .header(header::ACCEPT, "application/json")
+        .body(RequestBody::empty())
+        .map_err(|_| EngineError::Target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_with_and_without_a_path() {
+        let route = |url: &str, path: &str| {
+            let url: EngineUrl = url.parse().unwrap();
+            url.route(path).unwrap().to_string()
+        };
+        assert_eq!(
+            route("http://h:8000", "/v1/x?a=b"),
+            "http://h:8000/v1/x?a=b"
+        );
+        assert_eq!(
+            route("http://h:8000/", "//v1/%2e/x"),
+            "http://h:8000//v1/%2e/x"
+        );
+        assert_eq!(route(" https://h/base/ ", "/x"), "https://h/base/x");
+        assert_eq!(route("http://[::1]:80", "/x"), "http://[::1]:80/x");
+    }
+
+    #[test]
+    fn a_tls_engine_needs_the_systems_certificates_and_nothing_else() {
+        // Whether this machine has any is not ours to say.
+        let url: EngineUrl = "https://localhost".parse().unwrap();
+        if let Err(error) = Engine::new(url) {
+            assert!(!error.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_says_what_one_is() {
+        for text in ["", "h", "h:8000", "/v1", "ftp://h", "http://", "http:///x"] {
+            assert_eq!(
+                text.parse::<EngineUrl>(),
+                Err(EngineUrlError::Malformed),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            "http://a:b@h".parse::<EngineUrl>(),
+            Err(EngineUrlError::Credentials)
+        );
+        assert_eq!(
+            "http://h/?x".parse::<EngineUrl>(),
+            Err(EngineUrlError::Query)
+        );
+    }
+}

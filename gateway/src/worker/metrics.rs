@@ -1,0 +1,142 @@
+//! The worker's `/metrics`: one recorder for one gate, not a global one, so that
+//! several workers in a process stay apart.
+
+use std::time::Duration;
+
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use tidegate::{Gate, Lane};
+
+use super::config::ConfigError;
+
+/// Upper bounds of the queue wait's buckets, in seconds: 12 from 1 ms to 60 s,
+/// each 2.7 times the one before.
+const WAIT_BUCKETS: [f64; 12] = [
+    0.001, 0.0027, 0.0074, 0.02, 0.055, 0.15, 0.4, 1.1, 3.0, 8.2, 22.0, 60.0,
+];
+
+const METADATA: Metadata<'static> =
+    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// Everything that `/metrics` shows.
+#[derive(Debug)]
+pub struct Metrics {
+    gate: Gate,
+    prefix: String,
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+}
+
+impl Metrics {
+    /// Metrics of `gate`, each name after `prefix`, and each series labelled
+    /// with `worker_type` if there is one.
+    ///
+    /// # Errors
+    /// None that a valid configuration brings about.
+    pub(super) fn new(
+        gate: Gate,
+        prefix: &str,
+        worker_type: Option<&str>,
+    ) -> Result<Self, ConfigError> {
+        let mut builder = PrometheusBuilder::new()
+            .set_buckets(&WAIT_BUCKETS)
+            .map_err(|error| ConfigError::Metrics(error.to_string()))?;
+        if let Some(worker_type) = worker_type {
+            builder = builder.add_global_label("worker_type", worker_type);
+        }
+        let recorder = builder.build_recorder();
+        let metrics = Self {
+            gate,
+            prefix: prefix.to_owned(),
+            handle: recorder.handle(),
+            recorder,
+        };
+        metrics.recorder.describe_histogram(
+            metrics.name("queue_wait_seconds"),
+            Some(Unit::Seconds),
+            SharedString::const_str("Time from queueing to admission, in seconds"),
+        );
+        metrics.recorder.describe_gauge(
+            metrics.name("engine_reported"),
+            None,
+            SharedString::const_str("1 once the engine's size is known, by flag or report; 0 means that fallback limits protect nothing"),
+        );
+        metrics.engine_reported(false);
+        Ok(metrics)
+    }
+
+    /// Says whether the engine's size is known.
+    pub(super) fn engine_reported(&self, known: bool) {
+        let key = Key::from_name(self.name("engine_reported"));
+        let gauge = self.recorder.register_gauge(&key, &METADATA);
+        gauge.set(f64::from(u8::from(known)));
+    }
+
+    /// Counts the wait of a request that was queued and is now admitted.
+    pub(super) fn waited(&self, lane: Lane, time: Duration) {
+        self.waits(lane).record(time.as_secs_f64());
+    }
+
+    fn waits(&self, lane: Lane) -> metrics::Histogram {
+        let label = Label::new("dp_rank", lane.to_string());
+        let key = Key::from_parts(self.name("queue_wait_seconds"), vec![label]);
+        self.recorder.register_histogram(&key, &METADATA)
+    }
+
+    /// Everything as it is now, in Prometheus' text format.
+    pub(super) fn render(&self) -> String {
+        self.gate.publish(&self.recorder, &self.prefix);
+        for lane in self.gate.snapshot().lanes {
+            // A series that exists from the start, at zero.
+            drop(self.waits(lane.lane));
+        }
+        self.handle.render()
+    }
+
+    /// Folds what was recorded into the buckets. Without this, waits would pile
+    /// up while nobody reads `/metrics`.
+    pub(super) fn upkeep(&self) {
+        self.handle.run_upkeep();
+    }
+
+    fn name(&self, suffix: &str) -> KeyName {
+        KeyName::from(format!("{}{suffix}", self.prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_there_from_the_start_and_counted_by_rank() {
+        let gate = Gate::builder().build().unwrap();
+        gate.report_engine(tidegate::EngineReport {
+            ranks: vec![4],
+            max_num_seqs: Some(2),
+        })
+        .unwrap();
+        let metrics = Metrics::new(gate, "p_", Some("decode")).unwrap();
+        let text = metrics.render();
+        let count = "p_queue_wait_seconds_count{worker_type=\"decode\",dp_rank=\"4\"}";
+        assert!(text.contains(&format!("{count} 0\n")), "{text}");
+        assert!(
+            text.contains("p_engine_reported{worker_type=\"decode\"} 0\n"),
+            "{text}"
+        );
+
+        metrics.waited(Lane::Rank(4), Duration::from_millis(10));
+        metrics.upkeep();
+        let text = metrics.render();
+        assert!(text.contains(&format!("{count} 1\n")), "{text}");
+        assert_eq!(
+            text.matches("_bucket{worker_type=\"decode\",dp_rank=\"4\"")
+                .count(),
+            13
+        );
+        assert!(
+            text.contains("p_engine_request_limit{worker_type=\"decode\"} 2\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! `tidegate worker`: the gate in front of one engine.
+//!
+//! | part | what it holds |
+//! | --- | --- |
+//! | [`config`] | flags, and everything that makes a worker |
+//! | [`routes`] | which requests are gated |
+//! | `forward` | a request's way: gate, engine, and back |
+//! | [`slot`] | what an admitted request holds, and how fast it comes back |
+//! | [`refusal`], `answer`, `own` | what the worker says itself |
+//! | [`report`] | how the gate learns the engine's size |
+//! | [`metrics`] | `/metrics` |
+//! | `serve` | connections |
+
+mod answer;
+pub mod config;
+mod forward;
+pub mod metrics;
+mod own;
+pub mod refusal;
+pub mod report;
+pub mod routes;
+mod serve;
+mod shared;
+pub mod slot;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tidegate::Gate;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{info, warn};
+
+pub use config::{ConfigError, WorkerArgs, WorkerConfig, WorkerType};
+
+use crate::proxy::body::BufferBudget;
+use crate::proxy::engine::Engine;
+use metrics::Metrics;
+use routes::Routes;
+use serve::Tasks;
+use shared::Shared;
+use slot::Drain;
+
+/// How often rates and histograms are brought up to date.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A running worker. Dropping it ends it at once, whatever it is doing;
+/// [`shutdown`](Self::shutdown) lets requests finish.
+#[derive(Debug)]
+pub struct Worker {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    tasks: Arc<Tasks>,
+    drain_timeout: Duration,
+    _stop_on_drop: DropGuard,
+}
+
+impl Worker {
+    /// Listens and serves, on the current Tokio runtime. The engine need not be
+    /// up yet.
+    ///
+    /// # Errors
+    /// The address is not free, a limit is out of its range, or, for an `https`
+    /// engine, the system's trusted certificates cannot be read.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn start(config: WorkerConfig) -> io::Result<Self> {
+        let gate = Gate::builder()
+            .settings(config.settings)
+            .build()
+            .map_err(ConfigError::from)?;
+        let worker_type = config.worker_type.map(config::WorkerType::label);
+        let shared = Arc::new(Shared {
+            metrics: Metrics::new(gate.clone(), &config.metrics_prefix, worker_type)?,
+            gate,
+            engine: Engine::new(config.engine_url)?,
+            routes: Routes::new(config.gate_routes),
+            drain: Arc::new(Drain::new()),
+            budget: BufferBudget::new(config.buffer_budget),
+            overload_status: config.overload_status,
+            retry_after: config.retry_after,
+            engine_idle_timeout: config.engine_idle_timeout,
+            explicit_engine_limit: config.settings.engine_request_limit.is_some(),
+            draining: AtomicBool::new(false),
+        });
+        let listener = serve::listen(config.listen)?;
+        let addr = listener.local_addr()?;
+        let tasks = Arc::new(Tasks::default());
+        tasks.all.spawn(serve::accept(
+            listener,
+            Arc::clone(&shared),
+            Arc::clone(&tasks),
+        ));
+        spawn_until_stopped(&tasks, {
+            let shared = Arc::clone(&shared);
+            async move { report::discover(&shared, config.known_engine).await }
+        });
+        spawn_until_stopped(&tasks, upkeep(Arc::clone(&shared)));
+        info!(%addr, engine = %shared.engine.url(), "worker listens");
+        Ok(Self {
+            addr,
+            shared,
+            drain_timeout: config.drain_timeout,
+            _stop_on_drop: tasks.stop.clone().drop_guard(),
+            tasks,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Where to send requests to, from this machine.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let mut addr = self.addr;
+        if addr.ip().is_unspecified() {
+            addr.set_ip(match addr.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        format!("http://{addr}")
+    }
+
+    /// The gate that it serves.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.shared.gate
+    }
+
+    /// Ends gracefully: new gated requests get 503, those that run or are queued
+    /// have the configured time, and what is left then is cut off. Dropping the
+    /// future cuts everything off at once.
+    pub async fn shutdown(self) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        self.tasks.drain.cancel();
+        self.tasks.old.close();
+        let drained = tokio::time::timeout(self.drain_timeout, self.tasks.old.wait()).await;
+        if drained.is_err() {
+            warn!(
+                connections = self.tasks.old.len(),
+                "time is up: cutting off what is left"
+            );
+        }
+        self.tasks.stop.cancel();
+        self.tasks.all.close();
+        self.tasks.all.wait().await;
+        info!("worker stopped");
+    }
+}
+
+/// Runs a worker until `shutdown` is cancelled, then shuts it down gracefully.
+///
+/// # Errors
+/// As [`Worker::start`] and [`WorkerConfig::from_args`].
+pub async fn run(args: WorkerArgs, shutdown: CancellationToken) -> io::Result<()> {
+    let worker = Worker::start(WorkerConfig::from_args(args)?)?;
+    shutdown.cancelled().await;
+    worker.shutdown().await;
+    Ok(())
+}
+
+fn spawn_until_stopped(tasks: &Tasks, task: impl Future<Output = ()> + Send + 'static) {
+    let stop = tasks.stop.clone();
+    tasks.all.spawn(async move {
+        stop.run_until_cancelled(task).await;
+    });
+}
+
+async fn upkeep(shared: Arc<Shared>) {
+    let mut done = 0;
+    let mut last = tokio::time::Instant::now();
+    loop {
+        tokio::time::sleep(UPKEEP_INTERVAL).await;
+        let now = tokio::time::Instant::now();
+        done = shared.drain.observe(done, now - last);
+        last = now;
+        shared.metrics.upkeep();
+    }
+}

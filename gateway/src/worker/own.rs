@@ -1,0 +1,45 @@
+//! The worker's own routes. They never pass through the gate.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::json;
+
+use super::answer::{Answer, json_body, own};
+use super::shared::Shared;
+
+/// How long an engine may take to say that it is well.
+const HEALTH_TIME: Duration = Duration::from_secs(2);
+
+/// Prometheus' text format.
+const METRICS_KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Everything measured, as it is now.
+pub(super) fn metrics(shared: &Shared) -> Answer {
+    own(StatusCode::OK, METRICS_KIND, shared.metrics.render())
+}
+
+/// This process is alive, whatever the engine does.
+pub(super) fn health() -> Answer {
+    json_body(StatusCode::OK, &json!({ "status": "live" }))
+}
+
+/// Traffic is welcome: the engine answers its own `/health` (with anything but
+/// a server error, since not every engine has one), and no shutdown has begun.
+pub(super) async fn ready(shared: &Shared) -> Answer {
+    if shared.is_draining() {
+        return not_ready("shutting down");
+    }
+    match shared.engine.probe("/health", HEALTH_TIME).await {
+        Ok(status) if !status.is_server_error() => {
+            json_body(StatusCode::OK, &json!({ "status": "ready" }))
+        }
+        Ok(status) => not_ready(&format!("the engine's /health says {}", status.as_u16())),
+        Err(why) => not_ready(&why.to_string()),
+    }
+}
+
+fn not_ready(why: &str) -> Answer {
+    let body = json!({ "status": "not ready", "reason": why });
+    json_body(StatusCode::SERVICE_UNAVAILABLE, &body)
+}

@@ -1,0 +1,147 @@
+//! How a refusal looks to a client.
+
+use http::header::{HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use serde_json::json;
+use tidegate::{Overload, Scope};
+
+use super::answer::{Body, json_body};
+use crate::proxy::headers::{ADMISSION_RANK, ADMISSION_SCOPE};
+
+/// The status of a refusal unless another is configured.
+pub const OVERLOADED: u16 = 529;
+
+/// The answer to a request that the gate refused. `retry_after` is in seconds.
+///
+/// The body's members are what Dynamo's clients know; `details` says which
+/// limit stood in the way and how full its place was.
+pub fn refusal(
+    status: StatusCode,
+    overload: &Overload,
+    retry_after: Option<u64>,
+) -> Response<Body> {
+    let (scope, rank) = match overload.scope {
+        Scope::Worker => ("worker", None),
+        Scope::Rank(rank) => ("rank", Some(rank)),
+    };
+    let mut details = json!({
+        "scope": scope,
+        "limit": overload.limit.to_string(),
+        "limit_of": if overload.of_worker { "worker" } else { "rank" },
+        "value": overload.value,
+        "running": overload.counts.running,
+        "waiting": overload.counts.waiting,
+        "queued": overload.counts.queued,
+        // Capacity comes back, so a later try can succeed.
+        "retryable": true,
+    });
+    if let Some(rank) = rank {
+        details["rank"] = rank.into();
+    }
+    if let Some(seconds) = retry_after {
+        details["retry_after_seconds"] = seconds.into();
+    }
+    let mut answer = json_body(
+        status,
+        &json!({
+            "message": "Service temporarily overloaded",
+            "type": "Overloaded",
+            "code": status.as_u16(),
+            "details": details,
+        }),
+    );
+    let headers = answer.headers_mut();
+    headers.insert(ADMISSION_SCOPE, HeaderValue::from_static(scope));
+    if let Some(rank) = rank {
+        headers.insert(ADMISSION_RANK, rank.into());
+    }
+    if let Some(seconds) = retry_after {
+        headers.insert(RETRY_AFTER, seconds.into());
+    }
+    answer
+}
+
+/// Reads a status for refusals: an integer from 200 to 999, with or without
+/// space around it.
+///
+/// # Errors
+/// A text that names the range.
+pub fn parse_status(text: &str) -> Result<StatusCode, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|code| (200..=999).contains(code))
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .ok_or_else(|| "must be a status code from 200 to 999".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use serde_json::Value;
+    use tidegate::{Counts, Lane, Limit};
+
+    use super::*;
+
+    fn overload(scope: Scope) -> Overload {
+        Overload {
+            lane: Lane::Rank(4),
+            scope,
+            limit: Limit::RequestQueue,
+            of_worker: false,
+            value: 8,
+            counts: Counts {
+                running: 2,
+                waiting: 1,
+                queued: 8,
+            },
+        }
+    }
+
+    async fn body(answer: Response<Body>) -> Value {
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_rank_refuses_by_name() {
+        let status = StatusCode::from_u16(OVERLOADED).unwrap();
+        let answer = refusal(status, &overload(Scope::Rank(4)), Some(7));
+        assert_eq!(answer.status(), 529);
+        assert_eq!(answer.headers()["x-admission-scope"], "rank");
+        assert_eq!(answer.headers()["x-admission-rank"], "4");
+        assert_eq!(answer.headers()["retry-after"], "7");
+        assert_eq!(answer.headers()["content-type"], "application/json");
+        let body = body(answer).await;
+        assert_eq!(body["message"], "Service temporarily overloaded");
+        assert_eq!(body["type"], "Overloaded");
+        assert_eq!(body["code"], 529);
+        assert_eq!(body["details"]["limit"], "request_queue_limit");
+        assert_eq!(body["details"]["value"], 8);
+        assert_eq!(body["details"]["queued"], 8);
+    }
+
+    #[tokio::test]
+    async fn a_worker_refuses_without_a_rank_and_the_code_follows_the_status() {
+        let status = parse_status(" 555 ").unwrap();
+        let answer = refusal(status, &overload(Scope::Worker), None);
+        assert_eq!(answer.headers()["x-admission-scope"], "worker");
+        assert!(!answer.headers().contains_key("x-admission-rank"));
+        assert!(!answer.headers().contains_key("retry-after"));
+        let body = body(answer).await;
+        assert_eq!(
+            (&body["code"], &body["type"]),
+            (&json!(555), &json!("Overloaded"))
+        );
+    }
+
+    #[test]
+    fn a_status_is_200_to_999() {
+        for good in ["200", "529", "999", " 503 "] {
+            assert!(parse_status(good).is_ok(), "{good}");
+        }
+        for bad in ["", "99", "199", "1000", "x", "-529", "529.0", "70000"] {
+            assert!(parse_status(bad).is_err(), "{bad}");
+        }
+    }
+}

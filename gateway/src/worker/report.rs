@@ -1,0 +1,260 @@
+//! How the gate learns the engine's size: flags first, else the engine is asked
+//! until it answers.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate::EngineReport;
+use tracing::{debug, info, warn};
+
+use super::shared::Shared;
+use crate::proxy::engine::{Engine, EngineError};
+
+/// How long an engine may take to answer one question.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Pauses between attempts: doubled from the first up to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LAST_PAUSE: Duration = Duration::from_secs(10);
+
+/// What flags say about the engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownEngine {
+    /// Its data-parallel ranks; one rank, 0, if only `max_num_seqs` is known.
+    pub ranks: Option<Vec<u32>>,
+    /// Sequences in one batch of one rank.
+    pub max_num_seqs: Option<u32>,
+}
+
+/// One kind of engine: where it tells its size, and how to read that.
+struct Kind {
+    name: &'static str,
+    path: &'static str,
+    read: fn(&Value) -> Option<EngineReport>,
+}
+
+/// The engines that tell their size.
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "SGLang",
+        path: "/get_server_info",
+        read: sglang,
+    },
+    Kind {
+        name: "llama.cpp",
+        path: "/props",
+        read: |page| one_rank(&page["total_slots"]),
+    },
+    Kind {
+        name: "TGI",
+        path: "/info",
+        read: |page| one_rank(&page["max_concurrent_requests"]),
+    },
+];
+
+/// SGLang counts `max_running_requests` over all ranks with data-parallel
+/// attention, and per rank without.
+fn sglang(page: &Value) -> Option<EngineReport> {
+    let ranks = match page.get("dp_size") {
+        None | Some(Value::Null) => 1,
+        Some(size) => number(size).filter(|&size| size as usize <= tidegate::limits::MAX_RANKS)?,
+    };
+    let shared = page["enable_dp_attention"] == Value::Bool(true);
+    let measured = &page["internal_states"][0]["effective_max_running_requests_per_dp"];
+    let configured = number(&page["max_running_requests"]);
+    let max_num_seqs = number(measured)
+        .or_else(|| configured.map(|all| if shared { (all / ranks).max(1) } else { all }))?;
+    Some(EngineReport {
+        ranks: (0..ranks).collect(),
+        max_num_seqs: Some(max_num_seqs),
+    })
+}
+
+fn one_rank(max_num_seqs: &Value) -> Option<EngineReport> {
+    Some(EngineReport {
+        ranks: vec![0],
+        max_num_seqs: Some(number(max_num_seqs)?),
+    })
+}
+
+/// A positive number that fits.
+fn number(value: &Value) -> Option<u32> {
+    let number = u32::try_from(value.as_u64()?).ok()?;
+    (number > 0).then_some(number)
+}
+
+/// Reports what is known, and asks the engine for the rest until it answers.
+/// Runs until then; cancel safe.
+pub(super) async fn discover(shared: &Shared, known: KnownEngine) {
+    if let Some(report) = from_flags(&known) {
+        let complete = report.max_num_seqs.is_some();
+        if apply(shared, report, "flags") && complete {
+            return;
+        }
+    }
+    let mut pause = FIRST_PAUSE;
+    let mut warned = false;
+    loop {
+        match ask(&shared.engine).await {
+            Ok((name, mut report)) => {
+                if let Some(ranks) = &known.ranks {
+                    report.ranks.clone_from(ranks);
+                }
+                if apply(shared, report, name) {
+                    return;
+                }
+            }
+            Err(why) => {
+                debug!(engine = %shared.engine.url(), why, "the engine did not tell its size");
+                if !warned {
+                    warned = true;
+                    warn_of_fallback(shared, why);
+                }
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LAST_PAUSE);
+    }
+}
+
+fn from_flags(known: &KnownEngine) -> Option<EngineReport> {
+    if known.ranks.is_none() && known.max_num_seqs.is_none() {
+        return None;
+    }
+    Some(EngineReport {
+        ranks: known.ranks.clone().unwrap_or_else(|| vec![0]),
+        max_num_seqs: known.max_num_seqs,
+    })
+}
+
+fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
+    let known = report.max_num_seqs.is_some();
+    let ranks = report.ranks.len();
+    match shared.gate.report_engine(report) {
+        Ok(limits) => {
+            info!(
+                from,
+                ranks,
+                engine_request_limit = limits.engine_request_limit,
+                engine_request_waiting_limit = limits.engine_request_waiting_limit,
+                request_queue_limit = limits.request_queue_limit,
+                "limits in force, per rank"
+            );
+            if known {
+                shared.metrics.engine_reported(true);
+            }
+            true
+        }
+        Err(error) => {
+            warn!(from, %error, "the engine's size was not usable");
+            false
+        }
+    }
+}
+
+fn warn_of_fallback(shared: &Shared, why: &str) {
+    if shared.explicit_engine_limit {
+        info!(engine = %shared.engine.url(), why, "the engine's size is not known; explicit limits hold");
+        return;
+    }
+    warn!(
+        engine = %shared.engine.url(),
+        why,
+        limit = shared.gate.snapshot().limits.engine_request_limit,
+        "THE ENGINE'S SIZE IS NOT KNOWN: the fallback limit protects nothing. \
+         Set --max-num-seqs (and --dp-ranks), or --engine-request-limit. Asking on."
+    );
+}
+
+/// Asks for each kind's page in turn.
+async fn ask(engine: &Engine) -> Result<(&'static str, EngineReport), &'static str> {
+    for kind in &KINDS {
+        match engine.json(kind.path, ANSWER_TIME).await {
+            Ok(Some(page)) => {
+                if let Some(report) = (kind.read)(&page) {
+                    return Ok((kind.name, report));
+                }
+            }
+            Ok(None) | Err(EngineError::Answer(_)) => {}
+            // Whoever does not answer once is not asked twice at a time.
+            Err(EngineError::Connect(_)) => return Err("it refuses connections"),
+            Err(EngineError::Timeout(_)) => return Err("it does not answer"),
+            Err(_) => return Err("it closed the connection"),
+        }
+    }
+    Err("it has no page that tells")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn sglang_tells_ranks_and_size() {
+        let read =
+            |page: Value| sglang(&page).map(|report| (report.ranks.len(), report.max_num_seqs));
+        assert_eq!(
+            read(json!({"max_running_requests": 64})),
+            Some((1, Some(64)))
+        );
+        assert_eq!(
+            read(json!({"dp_size": 8, "max_running_requests": 64})),
+            Some((8, Some(64)))
+        );
+        assert_eq!(
+            read(json!({"dp_size": 8, "max_running_requests": 64, "enable_dp_attention": true})),
+            Some((8, Some(8)))
+        );
+        assert_eq!(
+            read(json!({
+                "dp_size": 2,
+                "max_running_requests": null,
+                "internal_states": [{"effective_max_running_requests_per_dp": 48}]
+            })),
+            Some((2, Some(48)))
+        );
+    }
+
+    #[test]
+    fn pages_that_tell_nothing_usable_are_no_report() {
+        for page in [
+            json!({}),
+            json!([]),
+            json!("x"),
+            json!({"max_running_requests": null}),
+            json!({"max_running_requests": -1}),
+            json!({"max_running_requests": 0}),
+            json!({"max_running_requests": 1e30}),
+            json!({"dp_size": 100_000, "max_running_requests": 8}),
+            json!({"dp_size": "two", "max_running_requests": 8}),
+        ] {
+            assert!(sglang(&page).is_none(), "{page}");
+        }
+        assert!(one_rank(&json!(null)).is_none());
+        assert_eq!(
+            one_rank(&json!(4)).and_then(|report| report.max_num_seqs),
+            Some(4)
+        );
+    }
+
+    #[test]
+    fn flags_alone_are_enough() {
+        let known = |ranks, max_num_seqs| {
+            from_flags(&KnownEngine {
+                ranks,
+                max_num_seqs,
+            })
+        };
+        assert_eq!(known(None, None), None);
+        assert_eq!(
+            known(None, Some(8)).map(|report| report.ranks),
+            Some(vec![0])
+        );
+        assert_eq!(
+            known(Some(vec![4, 5]), None).map(|report| report.ranks),
+            Some(vec![4, 5])
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Engines that fail, and what it costs: the slot comes back, the client is told,
+//! and it is never called an overload.
+
+use std::time::Duration;
+
+use super::support::*;
+
+#[tokio::test]
+async fn an_engine_that_is_not_there_is_a_bad_gateway() {
+    let engine = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = engine.local_addr().unwrap();
+    drop(engine);
+    let mut bench = Bench::with(limits(1, 1, 0), &[0], |config| {
+        config.engine_url = format!("http://{nobody}").parse().unwrap();
+    })
+    .await;
+    for _ in 0..3 {
+        let mut client = bench.post().await;
+        assert_eq!(client.head().await, 502);
+        assert_eq!(client.header("x-admission-scope"), None);
+        let body: serde_json::Value = serde_json::from_slice(&client.body().await).unwrap();
+        assert_eq!(body["code"], 502);
+        assert_eq!(body["type"], "Bad Gateway");
+    }
+    bench.holds(0, 0, 0).await;
+    assert_eq!(bench.total(|lane| lane.admitted_direct), 3);
+    assert!(bench.engine.is_idle());
+}
+
+#[tokio::test]
+async fn engines_that_close_reset_or_babble_are_a_bad_gateway() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    for how in ["close", "reset", "babble"] {
+        let mut client = bench.post().await;
+        let mut call = bench.engine.call().await;
+        call.body().await;
+        match how {
+            "close" => drop(call),
+            "reset" => call.reset(),
+            _ => call.write("this is no HTTP\r\n\r\n").await,
+        }
+        assert_eq!(client.head().await, 502, "{how}");
+        bench.holds(0, 0, 0).await;
+    }
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn an_engines_own_error_passes_through() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    for status in [400, 429, 500, 503, 529] {
+        let mut client = bench.post_with("accept: text/event-stream\r\n").await;
+        let body = r#"{"error":{"message":"mine"}}"#;
+        bench
+            .engine
+            .answer(&format!(
+                "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-type: application/json\r\n\
+                 x-admission-scope: worker\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            ))
+            .await;
+        assert_eq!(client.head().await, status);
+        assert_eq!(client.header("x-admission-scope"), None);
+        assert_eq!(client.body().await, body.as_bytes());
+        bench.holds(0, 0, 0).await;
+    }
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn an_engine_that_dies_mid_stream_ends_the_clients_stream_unfinished() {
+    for how in ["close", "reset", "babble"] {
+        let mut bench = Bench::start(1, 1, 0).await;
+        let (mut client, mut call) = bench.streaming().await;
+        match how {
+            "close" => drop(call),
+            "reset" => call.reset(),
+            _ => call.write("zz\r\n").await,
+        }
+        bench.holds(0, 0, 0).await;
+        client.closed().await;
+        // Cut, not ended: a last chunk would say that this was all.
+        assert!(client.has_nothing_left(), "{how}");
+        bench.idle().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_has_said_all_frees_its_slot_and_does_not_leave_the_client_hanging() {
+    for last in [
+        "data: [DONE]\n\n",
+        "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+        "data: {\"error\":{\"message\":\"out of memory\"}}\n\n",
+    ] {
+        let mut bench = Bench::start(1, 1, 0).await;
+        let (mut client, mut call) = bench.streaming().await;
+        call.write(chunk(last)).await;
+        client.expect(chunk(last)).await;
+        bench.holds(0, 0, 0).await;
+        // The engine keeps its side open: what it still says passes, then we end.
+        call.write(chunk(": bye\n\n")).await;
+        client.expect(chunk(": bye\n\n")).await;
+        client.expect(LAST).await;
+        call.closed().await;
+        bench.idle().await;
+    }
+}
+
+#[tokio::test]
+async fn an_error_before_any_token_frees_everything() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let mut client = bench.post().await;
+    let mut call = bench.engine.call().await;
+    call.write(EVENTS).await;
+    assert_eq!(client.head().await, 200);
+    assert_eq!(bench.counts(), (1, 1, 0));
+    call.write(chunk("event: error\ndata: {}\n\n")).await;
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn an_engine_that_is_silent_holds_its_slot_until_the_idle_timeout() {
+    let mut bench = Bench::with(limits(1, 1, 0), &[0], |config| {
+        config.engine_idle_timeout = Some(Duration::from_millis(300));
+    })
+    .await;
+    // Before the answer.
+    let mut client = bench.post().await;
+    let mut call = bench.engine.call().await;
+    assert_eq!(client.head().await, 504);
+    bench.holds(0, 0, 0).await;
+    call.closed().await;
+
+    // Within it.
+    let (mut client, mut call) = bench.streaming().await;
+    client.closed().await;
+    assert!(client.has_nothing_left());
+    call.closed().await;
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn without_an_idle_timeout_a_quiet_stream_is_a_live_one() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let (mut client, mut call) = bench.streaming().await;
+    assert!(client.is_silent().await);
+    assert_eq!(bench.counts(), (1, 0, 0));
+    call.write(token()).await;
+    client.expect(token()).await;
+    call.write(LAST).await;
+    client.expect(LAST).await;
+    bench.idle().await;
+}

@@ -1,0 +1,11 @@
+//! The worker over real sockets, in front of an engine that does exactly what a
+//! test tells it to.
+
+mod failing;
+mod leaving;
+mod lifecycle;
+mod passing;
+mod refusing;
+mod support;
+mod tokens;
+mod wire;
