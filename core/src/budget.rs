@@ -100,8 +100,8 @@ impl Budget {
             }
             self.take_both(home, who, told)?;
             if let Err(denied) = self.share(home).occupy(who) {
-                told(self.put(Kind::Running, home));
                 told(self.put(Kind::Waiting, home));
+                told(self.put(Kind::Running, home));
                 match own_lack(denied, who) {
                     Some(lack) => return Err(lack),
                     None => continue,
@@ -142,8 +142,8 @@ impl Budget {
             if who == Who::Turn || self.epoch() == epoch {
                 return Ok(from);
             }
-            told(self.put(Kind::Running, from));
             told(self.put(Kind::Waiting, from));
+            told(self.put(Kind::Running, from));
         }
     }
 
@@ -201,6 +201,13 @@ impl Budget {
                 return true;
             }
         }
+    }
+
+    /// Free tokens over all shares, read one after another.
+    pub(crate) fn free(&self, kind: Kind) -> i64 {
+        self.shares()
+            .map(|share| i64::from(share.load().free(kind)))
+            .sum()
     }
 
     fn run_outs(&self) -> u32 {

@@ -62,6 +62,15 @@ impl Settings {
         ranks: usize,
         max_num_seqs: Option<u32>,
     ) -> Result<Limits, LimitError> {
+        if max_num_seqs == Some(0) {
+            // An engine that runs nothing, whatever was set.
+            return Err(LimitError {
+                limit: Limit::EngineRequest,
+                value: 0,
+                min: 1,
+                max: MAX_ENGINE_REQUEST_LIMIT,
+            });
+        }
         let engine = max_num_seqs.unwrap_or(FALLBACK_ENGINE_LIMIT);
         let queue = max_num_seqs.map_or(FALLBACK_QUEUE_LIMIT, |n| n.saturating_mul(2));
         Limits {
@@ -175,6 +184,14 @@ mod tests {
         assert_eq!(limits.request_queue_limit, 20_000);
     }
 
+    fn explicit_all() -> Settings {
+        Settings {
+            engine_request_limit: Some(4),
+            engine_request_waiting_limit: Some(4),
+            request_queue_limit: Some(4),
+        }
+    }
+
     #[test]
     fn limits_out_of_range_name_the_range() {
         let zero = Settings {
@@ -196,6 +213,7 @@ mod tests {
                 .contains("from 0 to 1048575")
         );
         assert!(Settings::default().resolve(Some(u32::MAX)).is_err());
+        assert!(explicit_all().resolve(Some(0)).is_err());
     }
 
     #[test]

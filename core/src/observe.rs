@@ -6,54 +6,106 @@ use crate::error::{Counts, Lane, Limit, Overload, Rejection, Scope};
 use crate::limits::Limits;
 use crate::shared::{Full, Shared};
 use crate::snapshot::{LaneSnapshot, Snapshot};
-use crate::word::Kind;
+use crate::word::{Kind, Word};
 
 /// How often a reading that something moved under is repeated.
 const ROUNDS: usize = 8;
 
-impl Shared {
-    /// A consistent reading per lane: taken again while something moves under it.
-    /// After a few rounds the last one counts, with *unspecified*'s derived
-    /// counts never below 0.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        let mut last = self.read();
-        for _ in 0..ROUNDS {
-            let again = self.read();
-            if again == last {
-                break;
-            }
-            last = again;
-        }
-        last
+/// All share words and the limits they are measured by, read one after another.
+#[derive(PartialEq)]
+struct Words {
+    words: Vec<Word>,
+    epoch: u32,
+    running: u32,
+    waiting: u32,
+}
+
+impl Words {
+    fn limit(&self, kind: Kind) -> i64 {
+        i64::from(match kind {
+            Kind::Running => self.running,
+            Kind::Waiting => self.waiting,
+        })
     }
 
-    fn read(&self) -> Snapshot {
-        let limits = self.config_limits();
-        let (running_limit, waiting_limit) = self.budget.limits();
+    /// What one rank holds.
+    fn rank(&self, home: usize, kind: Kind) -> u64 {
+        let room = i64::from(self.words[home].own(kind));
+        u64::try_from(self.limit(kind) - room).unwrap_or(0)
+    }
+
+    /// What the worker holds: its capacity that does not lie free.
+    fn worker(&self, kind: Kind) -> u64 {
+        let free: i64 = self
+            .words
+            .iter()
+            .map(|word| i64::from(word.free(kind)))
+            .sum();
+        u64::try_from(self.limit(kind) * self.words.len() as i64 - free).unwrap_or(0)
+    }
+}
+
+impl Shared {
+    /// A consistent reading per lane. Each rank's counts are one word; what
+    /// *unspecified* holds is derived from all words, which are read again while
+    /// one moves. After a few rounds the last reading counts, with *unspecified*
+    /// never below 0.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let words = self.words();
         let mut lanes: Vec<_> = (0..self.lanes()).map(|lane| self.read_lane(lane)).collect();
-        let of_ranks = |count: fn(&LaneSnapshot) -> u64| lanes[1..].iter().map(count).sum::<u64>();
-        // What no rank accounts for of the capacity that is not free.
-        let (running, waiting) = (
-            self.held(Kind::Running, running_limit)
-                .saturating_sub(of_ranks(|lane| lane.running)),
-            self.held(Kind::Waiting, waiting_limit)
-                .saturating_sub(of_ranks(|lane| lane.waiting)),
-        );
-        lanes[0].running = running;
-        lanes[0].waiting = waiting;
+        let ranks = 1..lanes.len().min(words.words.len() + 1);
+        for lane in ranks.clone() {
+            lanes[lane].running = words.rank(lane - 1, Kind::Running);
+            lanes[lane].waiting = words.rank(lane - 1, Kind::Waiting);
+        }
+        let of_ranks = |kind| {
+            ranks
+                .clone()
+                .map(|lane| words.rank(lane - 1, kind))
+                .sum::<u64>()
+        };
+        let derived = |kind| words.worker(kind).saturating_sub(of_ranks(kind));
+        lanes[0].running = derived(Kind::Running);
+        lanes[0].waiting = derived(Kind::Waiting).min(lanes[0].running);
+        let sum = |count: fn(&LaneSnapshot) -> u64| lanes.iter().map(count).sum();
         let worker = Counts {
-            running: lanes.iter().map(|lane| lane.running).sum(),
-            waiting: lanes.iter().map(|lane| lane.waiting).sum(),
-            queued: lanes.iter().map(|lane| lane.queued).sum(),
+            running: sum(|lane| lane.running),
+            waiting: sum(|lane| lane.waiting),
+            queued: sum(|lane| lane.queued),
         };
         Snapshot {
-            limits,
+            limits: self.limits(),
             worker,
             lanes,
         }
     }
 
-    fn config_limits(&self) -> Limits {
+    fn words(&self) -> Words {
+        let mut last = self.read_words();
+        for _ in 0..ROUNDS {
+            let again = self.read_words();
+            let settled = again == last;
+            last = again;
+            if settled {
+                break;
+            }
+        }
+        last
+    }
+
+    fn read_words(&self) -> Words {
+        let (running, waiting) = self.budget.limits();
+        let words = self.budget.shares().map(|share| share.load()).collect();
+        // After the words: a change of limits in between shows as two epochs.
+        Words {
+            words,
+            epoch: self.budget.epoch(),
+            running,
+            waiting,
+        }
+    }
+
+    fn limits(&self) -> Limits {
         let (engine_request_limit, engine_request_waiting_limit) = self.budget.limits();
         let queue = self.total.read().1 / self.budget.len() as u64;
         Limits {
@@ -63,37 +115,20 @@ impl Shared {
         }
     }
 
-    /// Capacity of this kind that is not free, over all shares.
-    fn held(&self, kind: Kind, per_rank: u32) -> u64 {
-        let all = i64::from(per_rank) * self.budget.len() as i64;
-        let free: i64 = self
-            .budget
-            .shares()
-            .map(|share| i64::from(share.load().free(kind)))
-            .sum();
-        u64::try_from(all - free).unwrap_or(0)
-    }
-
+    /// What one lane counts; what it holds is filled in from the words.
     fn read_lane(&self, index: u32) -> LaneSnapshot {
         let lane = self.lane(index);
-        let mut seen = LaneSnapshot::new(lane.name);
-        if let Some(home) = index.checked_sub(1) {
-            let (running, waiting) = self.budget.limits();
-            let word = self.budget.share(home as usize).load();
-            let used = |limit: u32, kind| {
-                u64::try_from(i64::from(limit) - i64::from(word.own(kind))).unwrap_or(0)
-            };
-            seen.running = used(running, Kind::Running);
-            seen.waiting = used(waiting, Kind::Waiting);
-        }
         let queue = lane.queue.read();
-        seen.queued = queue.queued;
-        seen.offered = queue.offered;
-        seen.admitted_direct = lane.counters.total(Event::AdmittedDirect);
-        seen.admitted_queue = lane.counters.total(Event::AdmittedQueue);
-        seen.rejected_rank = lane.counters.total(Event::RejectedRank);
-        seen.rejected_worker = lane.counters.total(Event::RejectedWorker);
-        seen.cancelled = lane.counters.total(Event::Cancelled);
+        let mut seen = LaneSnapshot {
+            queued: queue.queued,
+            offered: queue.offered,
+            admitted_direct: lane.counters.total(Event::AdmittedDirect),
+            admitted_queue: lane.counters.total(Event::AdmittedQueue),
+            rejected_rank: lane.counters.total(Event::RejectedRank),
+            rejected_worker: lane.counters.total(Event::RejectedWorker),
+            cancelled: lane.counters.total(Event::Cancelled),
+            ..LaneSnapshot::new(lane.name)
+        };
         // Whoever came is somewhere in this sum, so it need not be counted apart.
         seen.received =
             seen.admitted() + seen.rejected() + seen.cancelled + seen.queued + seen.offered;
@@ -156,18 +191,43 @@ impl Shared {
             Scope::Rank(_) => Event::RejectedRank,
             Scope::Worker => Event::RejectedWorker,
         });
-        let per_rank = u64::from(self.config_limits().get(limit));
-        let (value, counts) = if of_worker {
-            let (running, waiting) = self.budget.limits();
-            let counts = Counts {
-                running: self.held(Kind::Running, running),
-                waiting: self.held(Kind::Waiting, waiting),
-                queued: self.total.read().0,
-            };
-            (per_rank * self.budget.len() as u64, counts)
-        } else {
-            (per_rank, self.read_lane(lane).counts())
+        let (running, waiting) = self.budget.limits();
+        let (times, counts) = match lane.checked_sub(1) {
+            Some(home) if !of_worker => {
+                let word = self.budget.share(home as usize).load();
+                let held = |limit: u32, kind| i64::from(limit) - i64::from(word.own(kind));
+                let queued = state.queue.read().queued;
+                (
+                    1,
+                    [
+                        held(running, Kind::Running),
+                        held(waiting, Kind::Waiting),
+                        queued as i64,
+                    ],
+                )
+            }
+            _ => {
+                let all = self.budget.len() as i64;
+                let held = |limit: u32, kind| all * i64::from(limit) - self.budget.free(kind);
+                let queued = self.total.read().0;
+                (
+                    all,
+                    [
+                        held(running, Kind::Running),
+                        held(waiting, Kind::Waiting),
+                        queued as i64,
+                    ],
+                )
+            }
         };
+        let counts = counts.map(|count| u64::try_from(count).unwrap_or(0));
+        let [running, waiting, queued] = counts;
+        let counts = Counts {
+            running,
+            waiting,
+            queued,
+        };
+        let value = times as u64 * u64::from(self.limits().get(limit));
         Rejection::Overloaded(Overload {
             lane: state.name,
             scope,

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use tidegate::limits::MAX_RANKS;
+use tidegate::limits::{MAX_ENGINE_REQUEST_LIMIT, MAX_RANKS, MAX_WORKER_QUEUE_LIMIT};
 use tidegate::{Gate, Lane, Limit, Limits, ReportError, Settings};
 
 fn limits(gate: &Gate) -> (u32, u32, u32) {
@@ -220,12 +220,17 @@ fn sixty_four_ranks_at_the_fallback_limits_are_representable() {
 
 #[test]
 fn the_largest_worker_is_representable() {
-    let gate = ranked(16_383, 16_383, 1_048_575, 0..MAX_RANKS as u32);
-    let permits: Vec<_> = (0..16_383).map(|_| enter(&gate, Some(1))).collect();
+    let max = MAX_ENGINE_REQUEST_LIMIT;
+    let ranks = MAX_RANKS as u32;
+    let gate = ranked(max, max, MAX_WORKER_QUEUE_LIMIT / ranks, 0..ranks);
+    let permits: Vec<_> = (0..max).map(|_| enter(&gate, Some(1))).collect();
     let refusal = gate.try_admit(Some(1)).unwrap_err();
     let overload = refusal.overload().unwrap();
     assert_eq!(overload.limit, Limit::EngineRequest);
-    assert_eq!((overload.value, overload.of_worker), (16_383, false));
+    assert_eq!(
+        (overload.value, overload.of_worker),
+        (u64::from(max), false)
+    );
     drop(permits);
     assert_eq!(held(&gate), (0, 0, 0));
 }

@@ -105,14 +105,14 @@ fn a_limit_out_of_range_changes_nothing_and_names_the_range() {
     let gate = gate(4, 4, 4);
     let before = gate.snapshot();
     for (asked, limit, min, max) in [
-        (settings(0, 2, 2), Limit::EngineRequest, 1, 16_383),
-        (settings(16_384, 2, 2), Limit::EngineRequest, 1, 16_383),
-        (settings(2, 0, 2), Limit::EngineRequestWaiting, 1, 16_383),
+        (settings(0, 2, 2), Limit::EngineRequest, 1, 12_287),
+        (settings(12_288, 2, 2), Limit::EngineRequest, 1, 12_287),
+        (settings(2, 0, 2), Limit::EngineRequestWaiting, 1, 12_287),
         (
-            settings(2, 16_384, 2),
+            settings(2, 12_288, 2),
             Limit::EngineRequestWaiting,
             1,
-            16_383,
+            12_287,
         ),
         (settings(2, 2, 1_048_576), Limit::RequestQueue, 0, 1_048_575),
     ] {
@@ -125,7 +125,7 @@ fn a_limit_out_of_range_changes_nothing_and_names_the_range() {
             refused
         );
     }
-    for largest in [settings(1, 1, 0), settings(16_383, 16_383, 1_048_575)] {
+    for largest in [settings(1, 1, 0), settings(12_287, 12_287, 1_048_575)] {
         gate.set_limits(largest).unwrap();
     }
 }

@@ -223,29 +223,33 @@ impl Naive {
     }
 
     fn room(&self, lane: Lane, limit: Limit) -> bool {
-        self.full_place(lane, limit).is_none()
+        self.own_full(lane, limit)
+            .or_else(|| self.worker_full(limit))
+            .is_none()
     }
 
-    /// Where the limit is reached, with the value there and the counts: at the
-    /// rank, if the lane is one, before the worker.
-    fn full_place(&self, lane: Lane, limit: Limit) -> Option<(bool, u64, Counts)> {
-        let value = u64::from(match limit {
+    /// If the rank's own limit is reached: its value and the rank's counts.
+    fn own_full(&self, lane: Lane, limit: Limit) -> Option<(bool, u64, Counts)> {
+        let (value, own) = (
+            self.per_rank(limit),
+            self.held(|request| request.lane == lane),
+        );
+        (lane != Lane::Unspecified && used(own, limit) >= value).then_some((false, value, own))
+    }
+
+    /// If the worker's limit is reached: its value and the worker's counts.
+    fn worker_full(&self, limit: Limit) -> Option<(bool, u64, Counts)> {
+        let all = self.held(|_| true);
+        let value = self.per_rank(limit) * self.ranks.len().max(1) as u64;
+        (used(all, limit) >= value).then_some((true, value, all))
+    }
+
+    fn per_rank(&self, limit: Limit) -> u64 {
+        u64::from(match limit {
             Limit::EngineRequest => self.limits.engine_request_limit,
             Limit::EngineRequestWaiting => self.limits.engine_request_waiting_limit,
             Limit::RequestQueue => self.limits.request_queue_limit,
-        });
-        let used = |counts: Counts| match limit {
-            Limit::EngineRequest => counts.running,
-            Limit::EngineRequestWaiting => counts.waiting,
-            Limit::RequestQueue => counts.queued,
-        };
-        let own = self.held(|request| request.lane == lane);
-        if lane != Lane::Unspecified && used(own) >= value {
-            return Some((false, value, own));
-        }
-        let all = self.held(|_| true);
-        let value = value * self.ranks.len().max(1) as u64;
-        (used(all) >= value).then_some((true, value, all))
+        })
     }
 
     fn refuse(&mut self, lane: Lane, limits: &[Limit]) -> Answer {
@@ -257,9 +261,12 @@ impl Naive {
             Lane::Rank(id) if !nobody => Scope::Rank(id),
             _ => Scope::Worker,
         };
+        let own = |limit: &Limit| Some((*limit, self.own_full(lane, *limit)?));
+        let worker = |limit: &Limit| Some((*limit, self.worker_full(*limit)?));
         let (limit, (of_worker, value, counts)) = limits
             .iter()
-            .find_map(|limit| Some((*limit, self.full_place(lane, *limit)?)))
+            .find_map(own)
+            .or_else(|| limits.iter().find_map(worker))
             .expect("a refusal has a reason");
         match scope {
             Scope::Rank(_) => self.past(lane).refused_rank += 1,
@@ -329,11 +336,20 @@ fn resolved(settings: Settings, max_num_seqs: Option<u32>) -> Option<Limits> {
         .unwrap_or(10_000);
     let default_q = max_num_seqs.map_or(20_000, |n| n.saturating_mul(2));
     let q = settings.request_queue_limit.unwrap_or(default_q);
-    let engine = 1..=16_383;
-    let usable = engine.contains(&r) && engine.contains(&w) && q <= 1_048_575;
+    let engine = 1..=12_287;
+    let size = max_num_seqs != Some(0);
+    let usable = size && engine.contains(&r) && engine.contains(&w) && q <= 1_048_575;
     usable.then_some(Limits {
         engine_request_limit: r,
         engine_request_waiting_limit: w,
         request_queue_limit: q,
     })
+}
+
+fn used(counts: Counts, limit: Limit) -> u64 {
+    match limit {
+        Limit::EngineRequest => counts.running,
+        Limit::EngineRequestWaiting => counts.waiting,
+        Limit::RequestQueue => counts.queued,
+    }
 }

@@ -33,6 +33,7 @@ pub fn run(script: &Script) {
     };
     for op in &script.ops {
         run.step(*op);
+        gate.settle();
         run.check();
     }
     run.let_go();
