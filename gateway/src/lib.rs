@@ -9,3 +9,8 @@ pub mod engine;
 pub mod load;
 pub mod proxy;
 pub mod worker;
+
+/// The README's examples, compiled and run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

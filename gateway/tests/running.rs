@@ -97,6 +97,8 @@ fn a_recorded_trace_replays() {
 #[test]
 fn the_demo_shows_what_happens_and_stops_cleanly() {
     let mut demo = Running::start(&["--rate", "60"]);
+    // What the engines told their workers, which were told nothing else.
+    demo.wait_for("2 ranks; per rank 4 requests in the engine, 8 in the queue");
     let curl = demo.wait_for("curl -N http://127.0.0.1:");
     assert!(curl.contains("/v1/chat/completions"), "{curl}");
     let line = demo.wait_for("queued");

@@ -8,8 +8,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,6 +33,7 @@ pub fn settings(r: u32, w: u32, q: u32) -> Settings {
 
 /// A gate whose engine has not reported: one rank, every request unranked.
 pub fn gate(r: u32, w: u32, q: u32) -> Gate {
+    watch();
     let limits = settings(r, w, q);
     Gate::builder().settings(limits).build().unwrap()
 }
@@ -42,6 +43,18 @@ pub fn ranked(r: u32, w: u32, q: u32, ranks: impl IntoIterator<Item = u32>) -> G
     let gate = gate(r, w, q);
     gate.report_engine(report(ranks, None)).unwrap();
     gate
+}
+
+/// Ends a run that hangs, as one does when a wake-up is lost.
+fn watch() {
+    static WATCHDOG: Once = Once::new();
+    WATCHDOG.call_once(|| {
+        thread::spawn(|| {
+            thread::sleep(Duration::from_secs(300));
+            eprintln!("a test has not ended after 300 s; was a wake-up lost?");
+            std::process::abort();
+        });
+    });
 }
 
 pub fn report(

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tidegate::{Gate, LimitError, Limits, Settings};
+use tidegate::Gate;
+use tokio::time::{sleep, timeout};
 
 use super::ports::{Moved, loopback, start_on};
 use crate::cli::failure::Failure;
@@ -11,7 +12,6 @@ use crate::engine::batch::BatchConfig;
 use crate::engine::{Engine, EngineConfig};
 use crate::load::client::{Target, TargetError};
 use crate::proxy::engine::EngineUrl;
-use crate::worker::report::KnownEngine;
 use crate::worker::{Worker, WorkerConfig};
 
 /// Engines and workers, and as many ports from each base.
@@ -29,16 +29,10 @@ const MAX_NUM_SEQS: u32 = 4;
 /// Sequences that all engines run at once.
 #[cfg(test)]
 pub const TOTAL_SEQS: u32 = PAIRS as u32 * RANKS * MAX_NUM_SEQS;
+/// How long a worker may take to ask its engine; a moment is usual.
+const ASKING_TIME: Duration = Duration::from_secs(5);
 /// How long requests of a user's own may go on after the stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The limits of each gate: what follows from its engine's report.
-///
-/// # Errors
-/// None with the constants above.
-pub fn limits() -> Result<Limits, LimitError> {
-    Settings::default().resolve(Some(MAX_NUM_SEQS))
-}
 
 /// A simulated engine and the worker before it.
 pub struct Pair {
@@ -116,21 +110,17 @@ impl Stack {
     async fn worker(&mut self, index: u16, engine: &Engine) -> Result<Worker, Failure> {
         let engine_url: EngineUrl = engine.url().parse()?;
         let start = async |listen| {
-            let known_engine = KnownEngine {
-                ranks: Some((0..RANKS).collect()),
-                max_num_seqs: Some(MAX_NUM_SEQS),
-            };
             let drain_timeout = DRAIN_TIMEOUT;
             let defaults = WorkerConfig::new(engine_url.clone());
             Worker::start(WorkerConfig {
                 listen,
-                known_engine,
                 drain_timeout,
                 ..defaults
             })
         };
         let wanted = loopback(WORKER_PORT + index);
         let worker = start_on(wanted, start).await?;
+        informed(worker.gate()).await;
         self.note(wanted, worker.addr());
         Ok(worker)
     }
@@ -147,5 +137,34 @@ impl Stack {
             pair.worker.shutdown().await;
             pair.engine.shutdown().await;
         }
+    }
+}
+
+/// Waits until a gate knows its engine's ranks and size, so that the load finds
+/// the right limits. If that takes too long the worker has warned of it.
+async fn informed(gate: &Gate) {
+    let told = async {
+        while gate.snapshot().lanes.len() == 1 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // Either way the demo goes on.
+    let _ = timeout(ASKING_TIME, told).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_workers_ask_their_engines_for_the_limits() {
+        let stack = Stack::start().await.expect("free ports");
+        for (_, gate) in stack.gates() {
+            let now = gate.snapshot();
+            assert_eq!(now.ranks(), u64::from(RANKS));
+            assert_eq!(now.limits.engine_request_limit, MAX_NUM_SEQS);
+            assert_eq!(now.limits.request_queue_limit, 2 * MAX_NUM_SEQS);
+        }
+        stack.shutdown().await;
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use tidegate::{Gate, Snapshot};
 
-use super::stack::{self, Stack};
+use super::stack::Stack;
 use crate::load::Tally;
 
 /// The opening: what runs, how to talk to it, and what to look for.
@@ -33,13 +33,14 @@ pub fn opening(stack: &Stack, load: Option<f64>) -> String {
         let (worker, engine) = (pair.worker.url(), pair.engine.url());
         let _ = writeln!(out, "  worker {worker}  ->  simulated engine {engine}");
     }
-    if let (Some(pair), Ok(limits)) = (stack.pairs.first(), stack::limits()) {
+    if let Some(pair) = stack.pairs.first() {
+        let now = pair.worker.gate().snapshot();
         let _ = writeln!(
             out,
             "  each: {} ranks; per rank {} requests in the engine, {} in the queue\n",
-            stack::RANKS,
-            limits.engine_request_limit,
-            limits.request_queue_limit,
+            now.ranks(),
+            now.limits.engine_request_limit,
+            now.limits.request_queue_limit,
         );
         let url = pair.worker.url();
         let _ = writeln!(out, "Send one yourself:\n  {}", curl(&url));

@@ -53,7 +53,8 @@ const KINDS: [Kind; 3] = [
 ];
 
 /// SGLang counts `max_running_requests` over all ranks with data-parallel
-/// attention, and per rank without.
+/// attention, and per rank without. Its ranks start at 0; whoever answers in
+/// its place may say where else, by the name of vLLM's setting.
 fn sglang(page: &Value) -> Option<EngineReport> {
     let ranks = match page.get("dp_size") {
         None | Some(Value::Null) => 1,
@@ -64,8 +65,13 @@ fn sglang(page: &Value) -> Option<EngineReport> {
     let configured = number(&page["max_running_requests"]);
     let max_num_seqs = number(measured)
         .or_else(|| configured.map(|all| if shared { (all / ranks).max(1) } else { all }))?;
+    let first = match page.get("data_parallel_start_rank") {
+        None | Some(Value::Null) => 0,
+        Some(first) => u32::try_from(first.as_u64()?).ok()?,
+    };
+    let last = first.checked_add(ranks - 1)?;
     Some(EngineReport {
-        ranks: (0..ranks).collect(),
+        ranks: (first..=last).collect(),
         max_num_seqs: Some(max_num_seqs),
     })
 }
@@ -215,6 +221,22 @@ mod tests {
             })),
             Some((2, Some(48)))
         );
+    }
+
+    #[test]
+    fn ranks_need_not_start_at_0() {
+        let read = |first: Value| {
+            let page =
+                json!({"dp_size": 2, "max_running_requests": 8, "data_parallel_start_rank": first});
+            sglang(&page).map(|report| report.ranks)
+        };
+        assert_eq!(read(json!(4)), Some(vec![4, 5]));
+        assert_eq!(read(json!(null)), Some(vec![0, 1]));
+        let last = u32::MAX - 1;
+        assert_eq!(read(json!(last)), Some(vec![last, u32::MAX]));
+        for unusable in [json!(u32::MAX), json!(-1), json!("4"), json!(1u64 << 32)] {
+            assert_eq!(read(unusable.clone()), None, "{unusable}");
+        }
     }
 
     #[test]
