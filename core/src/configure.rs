@@ -17,11 +17,13 @@ impl Shared {
         if let Some(known) = known.filter(|known| **known != ids) {
             return Err(ReportError::OtherRanks(known.clone()));
         }
+        // A report that does not say keeps what an earlier one said.
+        let max_num_seqs = report.max_num_seqs.or(config.max_num_seqs);
         let limits = config
             .settings
-            .resolve_for(ids.len(), report.max_num_seqs)
+            .resolve_for(ids.len(), max_num_seqs)
             .map_err(ReportError::Limit)?;
-        config.max_num_seqs = report.max_num_seqs;
+        config.max_num_seqs = max_num_seqs;
         if known.is_some() {
             self.apply(&mut config, limits);
             drop(config);

@@ -348,22 +348,23 @@ impl Shared {
 
     /// Takes the offer if there is one; else remembers whom to wake.
     pub(crate) fn poll_take(&self, place: Place, waker: &Waker) -> Poll<Result<Hold, Stopped>> {
-        if let Some(hold) = self.take_offer(place) {
-            return Poll::Ready(Ok(hold));
+        if let answer @ Poll::Ready(_) = self.look(place) {
+            return answer;
         }
         let (unused, wake) = self.slots.slot(place.slot).waker.register(waker.clone());
         if let Some(unused) = unused {
             if wake { unused.wake() } else { drop(unused) }
         }
         // Only now: an offer made in between found the waker, or is found here.
-        if let Some(hold) = self.take_offer(place) {
-            return Poll::Ready(Ok(hold));
-        }
+        self.look(place)
+    }
+
+    fn look(&self, place: Place) -> Poll<Result<Hold, Stopped>> {
         if self.is_stopped() {
-            Poll::Ready(Err(Stopped))
-        } else {
-            Poll::Pending
+            return Poll::Ready(Err(Stopped));
         }
+        self.take_offer(place)
+            .map_or(Poll::Pending, |hold| Poll::Ready(Ok(hold)))
     }
 
     fn take_offer(&self, place: Place) -> Option<Hold> {

@@ -222,11 +222,11 @@ impl SpecGate {
         if !known.is_empty() && known != ranks {
             return Err(ReportError::OtherRanks(known));
         }
-        self.limits = self
-            .settings
-            .resolve(report.max_num_seqs)
-            .map_err(ReportError::Limit)?;
-        self.max_num_seqs = report.max_num_seqs;
+        // A report that does not say keeps what an earlier one said.
+        let max_num_seqs = report.max_num_seqs.or(self.max_num_seqs);
+        let limits = self.settings.resolve_for(ranks.len(), max_num_seqs);
+        self.limits = limits.map_err(ReportError::Limit)?;
+        self.max_num_seqs = max_num_seqs;
         if known.is_empty() {
             self.lanes
                 .extend(ranks.into_iter().map(|id| LaneState::new(Lane::Rank(id))));

@@ -29,7 +29,6 @@ pub fn check(bound: usize, why: &str, model: impl Fn() + Send + Sync + 'static) 
         model();
     });
     let executions = executions.load(Ordering::Relaxed);
-    assert!(executions > 1, "a model without a choice explores nothing");
     // Written past the test harness, which hides what passing tests print.
     let line = format!("  {executions:>7} executions, at most {bound} preemptions: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());

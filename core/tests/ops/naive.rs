@@ -162,11 +162,12 @@ impl Naive {
         if !self.ranks.is_empty() && self.ranks != ranks {
             return false;
         }
-        let Some(limits) = resolved(self.settings, report.max_num_seqs) else {
+        let max_num_seqs = report.max_num_seqs.or(self.max_num_seqs);
+        let Some(limits) = resolved(self.settings, max_num_seqs) else {
             return false;
         };
         self.limits = limits;
-        self.max_num_seqs = report.max_num_seqs;
+        self.max_num_seqs = max_num_seqs;
         self.ranks = ranks;
         self.hand_on();
         true
