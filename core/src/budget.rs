@@ -215,12 +215,6 @@ impl Budget {
             .fold(0, |sum, share| sum.wrapping_add(share.run_outs()))
     }
 
-    /// A ranked request gives back.
-    #[inline]
-    pub(crate) fn give_back_ranked(&self, home: usize, delta: Delta) -> Flags {
-        self.share(home).add(delta)
-    }
-
     /// Puts one token down where a lane could use it, beginning at `hint`. There
     /// is such a place: free tokens are fewer than the ranks' own room by the
     /// requests that are not accounted to a rank, and this is one of them.
@@ -233,6 +227,17 @@ impl Budget {
                     return flags;
                 }
             }
+        }
+    }
+
+    /// Puts a token of each kind down, at one share if it can take both.
+    #[inline]
+    pub(crate) fn put_both(&self, hint: usize) -> Flags {
+        match self.share(hint).put_both() {
+            Ok(flags) => flags,
+            Err(_) => self
+                .put(Kind::Waiting, hint)
+                .with_flags_of(self.put(Kind::Running, hint)),
         }
     }
 

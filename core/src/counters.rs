@@ -59,10 +59,13 @@ pub(crate) fn stripe() -> usize {
     }
     static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     thread_local! {
-        static MINE: usize =
-            // Relaxed: any distribution over the stripes is right.
-            NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % STRIPES;
+        static MINE: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
     }
-    // During a thread's last moments its stripe may be gone already.
-    MINE.try_with(|mine| *mine).unwrap_or(0)
+    MINE.with(|mine| {
+        if mine.get() == usize::MAX {
+            // Relaxed: any distribution over the stripes is right.
+            mine.set(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % STRIPES);
+        }
+        mine.get()
+    })
 }

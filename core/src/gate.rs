@@ -6,7 +6,7 @@ use std::fmt;
 use crate::error::{LimitError, Refusal, Rejection, ReportError};
 use crate::limits::{EngineReport, Limits, Settings};
 use crate::park;
-use crate::permit::{OwnedPermit, Permit, PermitOf, Source};
+use crate::permit::{OwnedPermit, Permit, PermitOf};
 use crate::room::Room;
 use crate::shared::{Arrival, Dispatch, Shared};
 use crate::snapshot::Snapshot;
@@ -91,18 +91,24 @@ impl Gate {
     ///
     /// # Errors
     /// The engine limit that stands in the way, or a stopped gate.
+    #[inline]
     pub fn try_admit(&self, rank: Option<u32>) -> Result<Permit<'_>, Refusal> {
-        let hold = self.shared.try_admit(rank)?;
-        Ok(PermitOf::new(self, hold, Source::Direct))
+        match self.shared.enter_now(rank) {
+            Ok(hold) => Ok(PermitOf::new(self, hold)),
+            Err((lane, lack)) => Err(self.shared.refuse_entry(lane, lack)),
+        }
     }
 
     /// [`try_admit`](Self::try_admit) with a permit that keeps the gate alive.
     ///
     /// # Errors
     /// As [`try_admit`](Self::try_admit).
+    #[inline]
     pub fn try_admit_owned(&self, rank: Option<u32>) -> Result<OwnedPermit, Refusal> {
-        let hold = self.shared.try_admit(rank)?;
-        Ok(PermitOf::new(self.clone(), hold, Source::Direct))
+        match self.shared.enter_now(rank) {
+            Ok(hold) => Ok(PermitOf::new(self.clone(), hold)),
+            Err((lane, lack)) => Err(self.shared.refuse_entry(lane, lack)),
+        }
     }
 
     /// Enters or queues; never waits.
@@ -151,14 +157,14 @@ impl Gate {
     /// Enters if there is room, and counts the request only then. For those who
     /// queue outside the gate: see [`room`](Self::room).
     pub fn enter_if_room(&self, rank: Option<u32>) -> Option<Permit<'_>> {
-        let hold = self.shared.enter_if_room(rank)?;
-        Some(PermitOf::new(self, hold, Source::Direct))
+        let hold = self.shared.enter_now(rank).ok()?;
+        Some(PermitOf::new(self, hold))
     }
 
     /// [`enter_if_room`](Self::enter_if_room) with a permit that keeps the gate alive.
     pub fn enter_if_room_owned(&self, rank: Option<u32>) -> Option<OwnedPermit> {
-        let hold = self.shared.enter_if_room(rank)?;
-        Some(PermitOf::new(self.clone(), hold, Source::Direct))
+        let hold = self.shared.enter_now(rank).ok()?;
+        Some(PermitOf::new(self.clone(), hold))
     }
 
     /// An event that fires when capacity may have freed after this call.
@@ -218,9 +224,7 @@ impl Gate {
         rank: Option<u32>,
     ) -> Result<AdmissionOf<G>, Rejection> {
         Ok(match gate.borrow().shared.request(rank)? {
-            Arrival::Admitted(hold) => {
-                AdmissionOf::Admitted(PermitOf::new(gate, hold, Source::Direct))
-            }
+            Arrival::Admitted(hold) => AdmissionOf::Admitted(PermitOf::new(gate, hold)),
             Arrival::Queued(place) => {
                 AdmissionOf::Queued(crate::ticket::TicketOf::new(gate, place))
             }

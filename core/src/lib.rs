@@ -33,6 +33,7 @@ mod configure;
 mod counters;
 mod error;
 mod gate;
+mod hold;
 pub mod limits;
 mod listeners;
 mod lists;

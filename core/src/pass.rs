@@ -162,7 +162,7 @@ impl Shared {
                             }
                         } else {
                             // It left: silently, this turn goes on looking.
-                            self.put_back(hold, true, |_| ());
+                            self.put_back(hold);
                         }
                         lists.pop(&self.slots, lane as usize);
                     }

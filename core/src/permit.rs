@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::error::Lane;
 use crate::gate::Gate;
-use crate::shared::Hold;
+use crate::hold::Hold;
 
 /// How an admitted request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,31 +41,27 @@ pub type OwnedPermit = PermitOf<Gate>;
 pub struct PermitOf<G: Borrow<Gate>> {
     gate: G,
     hold: Hold,
-    source: Source,
-    waiting: bool,
 }
 
 impl<G: Borrow<Gate>> PermitOf<G> {
-    pub(crate) fn new(gate: G, hold: Hold, source: Source) -> Self {
-        PermitOf {
-            gate,
-            hold,
-            source,
-            waiting: true,
-        }
+    #[inline]
+    pub(crate) fn new(gate: G, hold: Hold) -> Self {
+        PermitOf { gate, hold }
     }
 
     /// The first generated token came: the request stops *waiting* and goes on
     /// *running*. Only the first call does anything.
+    #[inline]
     pub fn first_token(&mut self) {
-        if std::mem::take(&mut self.waiting) {
+        if self.hold.is_waiting() {
             self.gate.borrow().shared.first_token(self.hold);
+            self.hold = self.hold.streaming();
         }
     }
 
     /// Whether the first token has not come yet.
     pub fn is_waiting(&self) -> bool {
-        self.waiting
+        self.hold.is_waiting()
     }
 
     /// The reported rank that the request is accounted to; `None` if unranked.
@@ -83,13 +79,14 @@ impl<G: Borrow<Gate>> PermitOf<G> {
 
     /// Whether the request entered at once or waited in the queue.
     pub fn source(&self) -> Source {
-        self.source
+        self.hold.source()
     }
 }
 
 impl<G: Borrow<Gate>> Drop for PermitOf<G> {
+    #[inline]
     fn drop(&mut self) {
-        self.gate.borrow().shared.give_back(self.hold, self.waiting);
+        self.gate.borrow().shared.give_back(self.hold);
     }
 }
 
@@ -97,8 +94,8 @@ impl<G: Borrow<Gate>> fmt::Debug for PermitOf<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Permit")
             .field("lane", &self.lane())
-            .field("source", &self.source)
-            .field("waiting", &self.waiting)
+            .field("source", &self.source())
+            .field("waiting", &self.is_waiting())
             .finish()
     }
 }

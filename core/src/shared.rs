@@ -7,9 +7,11 @@ use crossbeam_utils::CachePadded;
 use crate::budget::{Budget, Flags, Lack};
 use crate::counters::{Counters, Event, stripe};
 use crate::error::{Lane, LimitError, Rejection, Scope, Stopped};
+use crate::hold::Hold;
 use crate::limits::{Limits, Settings};
 use crate::listeners::Listeners;
 use crate::lists::Lists;
+use crate::permit::Source;
 use crate::publish::Published;
 use crate::share::{LaneState, QueueWord, TotalWord};
 use crate::slots::{Left, Offer, Place, Slots};
@@ -79,15 +81,6 @@ pub(crate) struct Config {
     pub(crate) settings: Settings,
     pub(crate) max_num_seqs: Option<u32>,
     pub(crate) limits: Limits,
-}
-
-/// What an admitted request holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hold {
-    /// 0 is *unspecified*, then the ranks.
-    lane: u32,
-    /// Where its capacity is: its rank's share, or where to put it back.
-    share: u32,
 }
 
 /// What becomes of a request that is not refused.
@@ -172,33 +165,26 @@ impl Shared {
         1 + self.ranks.get().map_or(0, |ranks| ranks.ids.len() as u32)
     }
 
-    pub(crate) fn try_admit(&self, rank: Option<u32>) -> Result<Hold, Rejection> {
+    /// Enters now, or says in which lane and what it lacks.
+    #[inline]
+    pub(crate) fn enter_now(&self, rank: Option<u32>) -> Result<Hold, (u32, Lack)> {
         let lane = self.lane_index(rank);
-        match self.enter(lane, Who::Newcomer) {
-            Ok(hold) => {
-                self.lane(lane).counters.count(Event::AdmittedDirect);
-                Ok(hold)
-            }
-            Err(lack) => Err(self.refuse_entry(lane, lack)),
-        }
-    }
-
-    pub(crate) fn enter_if_room(&self, rank: Option<u32>) -> Option<Hold> {
-        let lane = self.lane_index(rank);
-        let hold = self.enter(lane, Who::Newcomer).ok()?;
+        let hold = self
+            .enter(lane, Who::Newcomer)
+            .map_err(|lack| (lane, lack))?;
         self.lane(lane).counters.count(Event::AdmittedDirect);
-        Some(hold)
+        Ok(hold)
     }
 
     pub(crate) fn request(&self, rank: Option<u32>) -> Result<Arrival, Rejection> {
-        let lane = self.lane_index(rank);
-        let lack = match self.enter(lane, Who::Newcomer) {
-            Ok(hold) => {
-                self.lane(lane).counters.count(Event::AdmittedDirect);
-                return Ok(Arrival::Admitted(hold));
-            }
-            Err(lack) => lack,
-        };
+        match self.enter_now(rank) {
+            Ok(hold) => Ok(Arrival::Admitted(hold)),
+            Err((lane, lack)) => self.queue_up(lane, lack),
+        }
+    }
+
+    #[cold]
+    fn queue_up(&self, lane: u32, lack: Lack) -> Result<Arrival, Rejection> {
         if self.is_stopped() {
             return Err(Rejection::Stopped);
         }
@@ -241,7 +227,7 @@ impl Shared {
                 self.budget.enter_unranked(hint, who, &mut told)? as u32
             }
         };
-        Ok(Hold { lane, share })
+        Ok(Hold::new(lane, share, Source::Direct))
     }
 
     /// Which queue is full for this lane, if one is: its own first.
@@ -286,39 +272,33 @@ impl Shared {
         }
     }
 
+    #[inline]
     pub(crate) fn first_token(&self, hold: Hold) {
-        let flags = match hold.lane.checked_sub(1) {
-            Some(home) => self
-                .budget
-                .give_back_ranked(home as usize, Delta::ranked(Kind::Waiting)),
-            None => self.budget.put(Kind::Waiting, hold.share as usize),
+        let share = hold.share() as usize;
+        let flags = if hold.lane() == 0 {
+            self.budget.put(Kind::Waiting, share)
+        } else {
+            self.budget.share(share).add(Delta::ranked(Kind::Waiting))
         };
         self.after_give_back(flags);
     }
 
-    pub(crate) fn give_back(&self, hold: Hold, waiting: bool) {
-        self.put_back(hold, waiting, |flags| self.after_give_back(flags));
+    #[inline]
+    pub(crate) fn give_back(&self, hold: Hold) {
+        self.after_give_back(self.put_back(hold));
     }
 
-    /// Gives back; `told` hears the flags that say whom to tell.
+    /// Gives back without telling anybody; the flags say whom.
     #[inline]
-    pub(crate) fn put_back(&self, hold: Hold, waiting: bool, mut told: impl FnMut(Flags)) {
+    pub(crate) fn put_back(&self, hold: Hold) -> Flags {
         const RUNNING: Delta = Delta::ranked(Kind::Running);
-        match hold.lane.checked_sub(1) {
-            Some(home) => {
-                let delta = if waiting {
-                    RUNNING.and(Delta::ranked(Kind::Waiting))
-                } else {
-                    RUNNING
-                };
-                told(self.budget.give_back_ranked(home as usize, delta));
-            }
-            None => {
-                if waiting {
-                    told(self.budget.put(Kind::Waiting, hold.share as usize));
-                }
-                told(self.budget.put(Kind::Running, hold.share as usize));
-            }
+        const BOTH: Delta = RUNNING.and(Delta::ranked(Kind::Waiting));
+        let share = hold.share() as usize;
+        match (hold.lane(), hold.is_waiting()) {
+            (0, true) => self.budget.put_both(share),
+            (0, false) => self.budget.put(Kind::Running, share),
+            (_, true) => self.budget.share(share).add(BOTH),
+            (_, false) => self.budget.share(share).add(RUNNING),
         }
     }
 
@@ -374,10 +354,7 @@ impl Shared {
         if settle {
             lane.queue.settle_offer();
         }
-        Some(Hold {
-            lane: place.lane,
-            share,
-        })
+        Some(Hold::new(place.lane, share, Source::Queue))
     }
 
     pub(crate) fn cancel(&self, place: Place) {
@@ -390,13 +367,7 @@ impl Shared {
                 if settle {
                     lane.queue.settle_offer();
                 }
-                self.give_back(
-                    Hold {
-                        lane: place.lane,
-                        share,
-                    },
-                    true,
-                );
+                self.give_back(Hold::new(place.lane, share, Source::Queue));
             }
         }
     }
@@ -447,14 +418,4 @@ impl Shared {
 pub(crate) enum Full {
     Own,
     Worker,
-}
-
-impl Hold {
-    pub(crate) fn lane(self) -> u32 {
-        self.lane
-    }
-
-    pub(crate) fn share(self) -> u32 {
-        self.share
-    }
 }

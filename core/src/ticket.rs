@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::error::{Rejection, Stopped};
 use crate::gate::Gate;
 use crate::park;
-use crate::permit::{PermitOf, Source};
+use crate::permit::PermitOf;
 use crate::slots::Place;
 
 /// A ticket that borrows its gate.
@@ -107,7 +107,7 @@ impl<G: Borrow<Gate> + Unpin> Future for TicketOf<G> {
             Poll::Ready(Err(Stopped)) => Poll::Ready(Err(Stopped)),
             Poll::Ready(Ok(hold)) => {
                 let (gate, _) = self.held.take().expect("looked at above");
-                Poll::Ready(Ok(PermitOf::new(gate, hold, Source::Queue)))
+                Poll::Ready(Ok(PermitOf::new(gate, hold)))
             }
         }
     }

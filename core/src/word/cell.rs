@@ -24,6 +24,7 @@ impl Cell {
         }
     }
 
+    #[inline]
     pub(crate) fn load(&self) -> Word {
         // RUN-OUT, Acquire: whoever sees a share empty also sees the run-out
         // that was counted before it.
@@ -36,11 +37,13 @@ impl Cell {
     }
 
     /// [`step::enter`]: one CAS on the home word.
+    #[inline]
     pub(crate) fn enter(&self) -> Result<(), Denied> {
         self.apply(step::enter, true).map(|_| ())
     }
 
     /// [`step::enter_shared`]: one CAS.
+    #[inline]
     pub(crate) fn enter_shared(&self) -> Result<(), Denied> {
         self.apply(step::enter_shared, true).map(|_| ())
     }
@@ -58,8 +61,15 @@ impl Cell {
     }
 
     /// [`step::put`]: the word before it.
+    #[inline]
     pub(crate) fn put(&self, kind: Kind) -> Result<Word, Denied> {
         self.apply(|word| step::put(word, kind), false)
+    }
+
+    /// [`step::put_both`]: the word before it.
+    #[inline]
+    pub(crate) fn put_both(&self) -> Result<Word, Denied> {
+        self.apply(step::put_both, false)
     }
 
     /// [`step::drain`]: how many it took.
@@ -101,6 +111,7 @@ impl Cell {
     }
 
     /// Applies a change that always can be: the word before it.
+    #[inline]
     pub(crate) fn add(&self, delta: Delta) -> Word {
         // HAND-OVER, Release: what the request did before it gave back is
         // visible to whoever enters on what it gave. Acquire: the flag that

@@ -112,6 +112,11 @@ impl Word {
         self.0 & flags != 0
     }
 
+    /// This word with the other's flags as well.
+    pub(crate) fn with_flags_of(self, other: Word) -> Word {
+        Word(self.0 | other.0 & (N | I | L | T))
+    }
+
     /// Whether all of these flags are set.
     pub(crate) fn has_all(self, flags: u64) -> bool {
         self.0 & flags == flags

@@ -8,6 +8,7 @@
 //! | `occupy` (ranked, tokens in hand) | a, b > 0 | -1 | -1 | | |
 //! | `take` (a token into the hand) | f or g > 0, no I for newcomers | | | -1 or | -1 |
 //! | `put` (a token from the hand) | f < a, or g < b | | | +1 or | +1 |
+//! | `put_both` (one of each) | f < a and g < b | | | +1 | +1 |
 //!
 //! | `drain`, `fill` (the turn, when limits move) | as `take`, `put`, many at once | | | | |
 //!
@@ -35,12 +36,14 @@ const SHARED_HOLD: u64 = BIAS << F | BIAS << G;
 const OWN_HOLD: u64 = BIAS << A | BIAS << B;
 
 /// A ranked newcomer, decided on its rank's word alone.
+#[inline]
 pub(crate) fn enter(word: Word) -> Option<Word> {
     let new = word + ONE;
     (new.0 & (ALL_HOLD | N | I) == ALL_HOLD).then_some(new)
 }
 
 /// An unranked newcomer, decided on the word of any one share.
+#[inline]
 pub(crate) fn enter_shared(word: Word) -> Option<Word> {
     let new = word + ONE_SHARED;
     (new.0 & (SHARED_HOLD | I) == SHARED_HOLD).then_some(new)
@@ -63,8 +66,16 @@ pub(crate) fn take(word: Word, kind: Kind, who: Who) -> Option<Word> {
 }
 
 /// Puts one token down where the share's own lane could use it.
+#[inline]
 pub(crate) fn put(word: Word, kind: Kind) -> Option<Word> {
     (word.free(kind) < word.own(kind)).then(|| word + Delta::tokens(kind, 1))
+}
+
+/// Puts a token of each kind down where the share's own lane could use both.
+#[inline]
+pub(crate) fn put_both(word: Word) -> Option<Word> {
+    let new = put(word, Kind::Running)?;
+    put(new, Kind::Waiting)
 }
 
 /// What the turn finds when it wants no more flags of a share than `wanted`.
