@@ -2,7 +2,8 @@
 
 use crate::error::{Limit, LimitError, ReportError};
 
-/// Largest engine request limit per rank: what a field of the share word holds.
+/// Largest engine request limit per rank: what a field of the share word holds;
+/// all ranks together at most [`MAX_WORKER_ENGINE_LIMIT`].
 pub const MAX_ENGINE_REQUEST_LIMIT: u32 = crate::word::MAX_LIMIT;
 /// Largest engine request waiting limit per rank.
 pub const MAX_ENGINE_REQUEST_WAITING_LIMIT: u32 = crate::word::MAX_LIMIT;
@@ -11,6 +12,8 @@ pub const MAX_ENGINE_REQUEST_WAITING_LIMIT: u32 = crate::word::MAX_LIMIT;
 pub const MAX_REQUEST_QUEUE_LIMIT: u32 = crate::share::MAX_QUEUE_LIMIT;
 /// Largest request queue limit of a worker, all ranks together.
 pub const MAX_WORKER_QUEUE_LIMIT: u32 = crate::share::MAX_QUEUED as u32;
+/// Largest engine limit of a worker, all ranks together.
+pub const MAX_WORKER_ENGINE_LIMIT: u32 = crate::share::MAX_QUEUED as u32;
 /// Most ranks that one engine may report.
 pub const MAX_RANKS: usize = 1_024;
 
@@ -109,18 +112,10 @@ impl Limits {
                 })
             }
         };
-        check(
-            Limit::EngineRequest,
-            self.engine_request_limit,
-            1,
-            MAX_ENGINE_REQUEST_LIMIT,
-        )?;
-        check(
-            Limit::EngineRequestWaiting,
-            self.engine_request_waiting_limit,
-            1,
-            MAX_ENGINE_REQUEST_WAITING_LIMIT,
-        )?;
+        let max = MAX_ENGINE_REQUEST_LIMIT.min(MAX_WORKER_ENGINE_LIMIT / ranks);
+        check(Limit::EngineRequest, self.engine_request_limit, 1, max)?;
+        let waiting = self.engine_request_waiting_limit;
+        check(Limit::EngineRequestWaiting, waiting, 1, max)?;
         check(Limit::RequestQueue, self.request_queue_limit, 0, max_queue)?;
         Ok(self)
     }

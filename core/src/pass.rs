@@ -7,6 +7,7 @@ use crate::budget::Lack;
 use crate::lists::Lists;
 use crate::shared::{Dispatch, Shared};
 use crate::sync::{Ordering, fence};
+use crate::turn::Rung;
 use crate::word::step::Who;
 use crate::word::{I, N};
 
@@ -52,12 +53,13 @@ impl Wakers {
 impl Shared {
     /// Somebody should look at the queue.
     pub(crate) fn ring(&self) {
-        if self.turn.ring() {
-            match self.dispatch {
-                Dispatch::Thread => self.turn.wake(),
-                Dispatch::Assisted => self.assist(),
-                Dispatch::Manual => {}
-            }
+        match (self.dispatch, self.turn.ring()) {
+            (_, Rung::Running) | (Dispatch::Manual, _) => {}
+            (Dispatch::Thread, Rung::First) => self.turn.wake(),
+            // Whoever wanted it has woken the thread.
+            (Dispatch::Thread, Rung::Wanted) => {}
+            // Whoever wanted it may be busy with somebody's waker.
+            (Dispatch::Assisted, _) => self.assist(),
         }
     }
 

@@ -23,6 +23,17 @@ pub(crate) struct Turn {
     bell: AtomicU32,
 }
 
+/// Who else knows of the work that was rung for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rung {
+    /// Nobody did.
+    First,
+    /// A turn was wanted already, and nobody runs it yet.
+    Wanted,
+    /// A turn runs, and will look again.
+    Running,
+}
+
 impl Turn {
     pub(crate) fn new() -> Self {
         Turn {
@@ -31,15 +42,15 @@ impl Turn {
         }
     }
 
-    /// Leaves word that there is something to do. True if nobody knew: then the
-    /// caller sees to it that somebody runs the turn.
-    pub(crate) fn ring(&self) -> bool {
+    /// Leaves word that there is something to do.
+    pub(crate) fn ring(&self) -> Rung {
         // Relaxed: only the CAS decides.
         let mut seen = self.state.load(Ordering::Relaxed);
         loop {
-            let new = match seen {
-                IDLE | WANTED => WANTED,
-                _ => AGAIN,
+            let (new, rung) = match seen {
+                IDLE => (WANTED, Rung::First),
+                WANTED => (WANTED, Rung::Wanted),
+                _ => (AGAIN, Rung::Running),
             };
             // TURN, Release: the turn that answers sees what was rung for. It is
             // a write even where nothing changes, so that a turn about to end
@@ -48,7 +59,7 @@ impl Turn {
                 .state
                 .compare_exchange_weak(seen, new, Ordering::AcqRel, Ordering::Relaxed)
             {
-                Ok(_) => return seen == IDLE,
+                Ok(_) => return rung,
                 Err(now) => seen = now,
             }
         }

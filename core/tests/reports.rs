@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use tidegate::limits::{MAX_ENGINE_REQUEST_LIMIT, MAX_RANKS, MAX_WORKER_QUEUE_LIMIT};
+use tidegate::limits::{MAX_RANKS, MAX_WORKER_ENGINE_LIMIT, MAX_WORKER_QUEUE_LIMIT};
 use tidegate::{Gate, Lane, Limit, Limits, ReportError, Settings};
 
 fn limits(gate: &Gate) -> (u32, u32, u32) {
@@ -220,8 +220,8 @@ fn sixty_four_ranks_at_the_fallback_limits_are_representable() {
 
 #[test]
 fn the_largest_worker_is_representable() {
-    let max = MAX_ENGINE_REQUEST_LIMIT;
     let ranks = MAX_RANKS as u32;
+    let max = MAX_WORKER_ENGINE_LIMIT / ranks;
     let gate = ranked(max, max, MAX_WORKER_QUEUE_LIMIT / ranks, 0..ranks);
     let permits: Vec<_> = (0..max).map(|_| enter(&gate, Some(1))).collect();
     let refusal = gate.try_admit(Some(1)).unwrap_err();
