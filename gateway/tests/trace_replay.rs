@@ -7,12 +7,15 @@
 //!
 //! # The sizes
 //!
-//! The trace brings 5.5 requests a second, 16 in its busiest one, of 129 tokens
-//! at the median. The simulated H100 takes some 8 ms for each token, a second for
-//! such a request, so that about 8 run at a time. Two ranks of four are just
-//! about that: most requests enter at once, the busier seconds queue, and where
-//! they pile up the queues of two a rank overflow. Replayed faster, the engine
-//! is faster by the same factor, and the picture stays.
+//! The trace brings 5.5 requests a second, 16 in its busiest one, with 1155
+//! prompt tokens and 211 output tokens on average. The simulated H100 takes 8 to
+//! 10 ms for each output token of a small batch, about 2 s for such a request:
+//! by Little's law the trace wants 11 places. It gets two ranks of four, so
+//! that its calmer seconds enter at once, the others queue, and the queues of
+//! two a rank overflow: all that a gate does, thousands of times. Two waiting a
+//! rank make the first token matter as well. Replayed faster, the engine is
+//! faster by the same factor and the picture stays, as far as the machine keeps
+//! up; if it does not, the engine is slower and more are refused.
 
 mod replay;
 mod stack;
