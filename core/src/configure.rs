@@ -1,7 +1,6 @@
 //! Moving the limits: what was set, what was reported, applied within a turn.
 
-use crate::error::{LimitError, ReportError};
-use crate::limits::{EngineReport, Limits, Settings};
+use crate::limits::{EngineReport, LimitError, Limits, ReportError, Settings};
 use crate::lists::Lists;
 use crate::shared::{Config, Ranks, Shared};
 use crate::sync::Ordering;

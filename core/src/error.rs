@@ -1,5 +1,4 @@
-//! What a caller can be told instead of getting in, and what is wrong with a
-//! limit or a report.
+//! What a caller can be told instead of getting in.
 
 use std::fmt;
 
@@ -163,84 +162,5 @@ impl std::error::Error for Stopped {}
 impl From<Stopped> for Rejection {
     fn from(_: Stopped) -> Self {
         Rejection::Stopped
-    }
-}
-
-/// A limit outside its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitError {
-    /// Which limit.
-    pub limit: Limit,
-    /// What was asked for.
-    pub value: u32,
-    /// The smallest value accepted.
-    pub min: u32,
-    /// The largest value accepted.
-    pub max: u32,
-}
-
-impl fmt::Display for LimitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LimitError {
-            limit,
-            value,
-            min,
-            max,
-        } = self;
-        write!(
-            f,
-            "{limit} = {value} is out of range: an integer from {min} to {max} is accepted"
-        )
-    }
-}
-
-impl std::error::Error for LimitError {}
-
-/// An engine report that changed nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReportError {
-    /// The report names no rank.
-    NoRanks,
-    /// The report names this rank more than once.
-    DuplicateRank(u32),
-    /// The report names this many ranks; at most
-    /// [`MAX_RANKS`](crate::limits::MAX_RANKS) are accepted.
-    TooManyRanks(usize),
-    /// The defaults that follow from `max_num_seqs` are out of range.
-    Limit(LimitError),
-    /// The ranks were reported before, and were these; a restart is needed to change them.
-    OtherRanks(Vec<u32>),
-}
-
-impl fmt::Display for ReportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("engine report refused: ")?;
-        match self {
-            ReportError::NoRanks => f.write_str("it names no rank; at least one is needed"),
-            ReportError::DuplicateRank(id) => write!(f, "it names rank {id} more than once"),
-            ReportError::TooManyRanks(n) => {
-                write!(
-                    f,
-                    "it names {n} ranks; at most {} are accepted",
-                    crate::limits::MAX_RANKS
-                )
-            }
-            ReportError::Limit(e) => write!(f, "max_num_seqs does not fit: {e}"),
-            ReportError::OtherRanks(ranks) => {
-                write!(
-                    f,
-                    "the ranks are {ranks:?} since the first report; restart to change them"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ReportError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ReportError::Limit(e) => Some(e),
-            _ => None,
-        }
     }
 }

@@ -1,26 +1,15 @@
 //! The gate's public face: wiring only.
 
-use std::borrow::Borrow;
-use std::fmt;
-
-use crate::error::{LimitError, Refusal, Rejection, ReportError};
-use crate::limits::{EngineReport, Limits, Settings};
+use crate::admit::{Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, AdmitOwned};
+use crate::error::{Refusal, Rejection};
+use crate::handle::Gate;
+use crate::limits::{EngineReport, LimitError, Limits, ReportError, Settings};
 use crate::park;
 use crate::permit::{OwnedPermit, Permit, PermitOf};
 use crate::room::Room;
-use crate::shared::{Arrival, Dispatch, Shared};
+use crate::shared::{Dispatch, Shared};
 use crate::snapshot::Snapshot;
 use crate::sync::{Arc, thread};
-use crate::ticket::{Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, AdmitOwned};
-
-/// Decides which requests enter one engine, which wait, and which are refused.
-///
-/// A `Gate` is a handle: clones share one gate. Every method may be called from
-/// any thread and from any executor. A rank that the engine did not report
-/// counts as no rank.
-pub struct Gate {
-    pub(crate) shared: Arc<Shared>,
-}
 
 /// Explicit limits of a [`Gate`] to be built. What is not set follows the
 /// engine's report, and until then the fallbacks in [`limits`](crate::limits).
@@ -116,7 +105,7 @@ impl Gate {
     /// # Errors
     /// The limit that left no room, or a stopped gate.
     pub fn request(&self, rank: Option<u32>) -> Result<Admission<'_>, Rejection> {
-        Gate::arrive(self, rank)
+        Ok(AdmissionOf::new(self, self.shared.request(rank)?))
     }
 
     /// [`request`](Self::request) with a permit or ticket that keeps the gate alive.
@@ -124,7 +113,8 @@ impl Gate {
     /// # Errors
     /// As [`request`](Self::request).
     pub fn request_owned(&self, rank: Option<u32>) -> Result<AdmissionOwned, Rejection> {
-        Gate::arrive(self.clone(), rank)
+        let arrival = self.shared.request(rank)?;
+        Ok(AdmissionOf::new(self.clone(), arrival))
     }
 
     /// A future that enters, waiting its turn if it must. It arrives at its
@@ -217,40 +207,5 @@ impl Gate {
     /// Whether the gate was stopped.
     pub fn is_stopped(&self) -> bool {
         self.shared.is_stopped()
-    }
-
-    pub(crate) fn arrive<G: Borrow<Gate>>(
-        gate: G,
-        rank: Option<u32>,
-    ) -> Result<AdmissionOf<G>, Rejection> {
-        Ok(match gate.borrow().shared.request(rank)? {
-            Arrival::Admitted(hold) => AdmissionOf::Admitted(PermitOf::new(gate, hold)),
-            Arrival::Queued(place) => {
-                AdmissionOf::Queued(crate::ticket::TicketOf::new(gate, place))
-            }
-        })
-    }
-}
-
-impl Clone for Gate {
-    fn clone(&self) -> Self {
-        self.shared.add_handle();
-        Gate {
-            shared: Arc::clone(&self.shared),
-        }
-    }
-}
-
-impl Drop for Gate {
-    fn drop(&mut self) {
-        if self.shared.drop_handle() {
-            self.shared.turn.wake();
-        }
-    }
-}
-
-impl fmt::Debug for Gate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gate").field(&self.snapshot()).finish()
     }
 }

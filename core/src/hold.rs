@@ -1,8 +1,26 @@
 //! What an admitted request holds, packed so that a permit moves in registers.
 
+use std::fmt;
 use std::num::NonZeroU64;
 
-use crate::permit::Source;
+/// How an admitted request came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It entered at once.
+    Direct,
+    /// It waited in the gate's queue.
+    Queue,
+}
+
+/// Displays as the metrics label: `direct` or `queue`.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Direct => "direct",
+            Source::Queue => "queue",
+        })
+    }
+}
 
 /// `1 | queued | waiting | share (16) | lane (16)`. A struct of small fields
 /// costs more than the whole admission: it is stored in parts and loaded as one.

@@ -1,6 +1,8 @@
 //! Limits: what was set, what the engine reported, and what is in force.
 
-use crate::error::{Limit, LimitError, ReportError};
+use std::fmt;
+
+use crate::error::Limit;
 
 /// Largest engine request limit per rank: what a field of the share word holds;
 /// all ranks together at most [`MAX_WORKER_ENGINE_LIMIT`].
@@ -9,11 +11,11 @@ pub const MAX_ENGINE_REQUEST_LIMIT: u32 = crate::word::MAX_LIMIT;
 pub const MAX_ENGINE_REQUEST_WAITING_LIMIT: u32 = crate::word::MAX_LIMIT;
 /// Largest request queue limit per rank; all ranks together at most
 /// [`MAX_WORKER_QUEUE_LIMIT`].
-pub const MAX_REQUEST_QUEUE_LIMIT: u32 = crate::share::MAX_QUEUE_LIMIT;
+pub const MAX_REQUEST_QUEUE_LIMIT: u32 = crate::queue::MAX_QUEUE_LIMIT;
 /// Largest request queue limit of a worker, all ranks together.
-pub const MAX_WORKER_QUEUE_LIMIT: u32 = crate::share::MAX_QUEUED as u32;
+pub const MAX_WORKER_QUEUE_LIMIT: u32 = crate::queue::MAX_QUEUED as u32;
 /// Largest engine limit of a worker, all ranks together.
-pub const MAX_WORKER_ENGINE_LIMIT: u32 = crate::share::MAX_QUEUED as u32;
+pub const MAX_WORKER_ENGINE_LIMIT: u32 = crate::queue::MAX_QUEUED as u32;
 /// Most ranks that one engine may report.
 pub const MAX_RANKS: usize = 1_024;
 
@@ -156,6 +158,81 @@ impl EngineReport {
         match ranks.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(ReportError::DuplicateRank(pair[0])),
             None => Ok(ranks),
+        }
+    }
+}
+
+/// A limit outside its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitError {
+    /// Which limit.
+    pub limit: Limit,
+    /// What was asked for.
+    pub value: u32,
+    /// The smallest value accepted.
+    pub min: u32,
+    /// The largest value accepted.
+    pub max: u32,
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LimitError {
+            limit,
+            value,
+            min,
+            max,
+        } = self;
+        write!(
+            f,
+            "{limit} = {value} is out of range: an integer from {min} to {max} is accepted"
+        )
+    }
+}
+
+impl std::error::Error for LimitError {}
+
+/// An engine report that changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportError {
+    /// The report names no rank.
+    NoRanks,
+    /// The report names this rank more than once.
+    DuplicateRank(u32),
+    /// The report names this many ranks; at most
+    /// [`MAX_RANKS`] are accepted.
+    TooManyRanks(usize),
+    /// The defaults that follow from `max_num_seqs` are out of range.
+    Limit(LimitError),
+    /// The ranks were reported before, and were these; a restart is needed to change them.
+    OtherRanks(Vec<u32>),
+}
+
+impl fmt::Display for ReportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("engine report refused: ")?;
+        match self {
+            ReportError::NoRanks => f.write_str("it names no rank; at least one is needed"),
+            ReportError::DuplicateRank(id) => write!(f, "it names rank {id} more than once"),
+            ReportError::TooManyRanks(n) => {
+                write!(f, "it names {n} ranks; at most {} are accepted", MAX_RANKS)
+            }
+            ReportError::Limit(e) => write!(f, "max_num_seqs does not fit: {e}"),
+            ReportError::OtherRanks(ranks) => {
+                write!(
+                    f,
+                    "the ranks are {ranks:?} since the first report; restart to change them"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReportError::Limit(e) => Some(e),
+            _ => None,
         }
     }
 }

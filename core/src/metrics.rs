@@ -2,7 +2,7 @@
 
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 
-use crate::gate::Gate;
+use crate::handle::Gate;
 use crate::snapshot::LaneSnapshot;
 
 /// The prefix that dashboards expect.

@@ -4,27 +4,8 @@ use std::borrow::Borrow;
 use std::fmt;
 
 use crate::error::Lane;
-use crate::gate::Gate;
-use crate::hold::Hold;
-
-/// How an admitted request came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// It entered at once.
-    Direct,
-    /// It waited in the gate's queue.
-    Queue,
-}
-
-/// Displays as the metrics label: `direct` or `queue`.
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Source::Direct => "direct",
-            Source::Queue => "queue",
-        })
-    }
-}
+use crate::handle::Gate;
+use crate::hold::{Hold, Source};
 
 /// A permit that borrows its gate.
 pub type Permit<'g> = PermitOf<&'g Gate>;

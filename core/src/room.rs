@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::gate::Gate;
+use crate::handle::Gate;
 use crate::park;
 
 /// Fires once capacity may have freed since it was made, or the gate was stopped.

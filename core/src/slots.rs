@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(chunk_of(3 * FIRST - 1), 1);
         assert_eq!(chunk_of(3 * FIRST), 2);
         let all = u64::from(first_of(CHUNKS));
-        assert!(all > crate::share::MAX_QUEUED && all < INDEX_MASK, "{all}");
+        assert!(all > crate::queue::MAX_QUEUED && all < INDEX_MASK, "{all}");
     }
 
     #[test]

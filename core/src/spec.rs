@@ -37,8 +37,8 @@
 
 use std::collections::VecDeque;
 
-use crate::error::{Counts, Lane, Limit, LimitError, Overload, ReportError, Scope};
-use crate::limits::{EngineReport, Limits, Settings};
+use crate::error::{Counts, Lane, Limit, Overload, Scope};
+use crate::limits::{EngineReport, LimitError, Limits, ReportError, Settings};
 use crate::snapshot::{LaneSnapshot, Snapshot};
 
 /// Index of a lane: 0 is *unspecified*, the reported ranks follow in ascending order.

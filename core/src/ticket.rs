@@ -7,8 +7,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::error::{Rejection, Stopped};
-use crate::gate::Gate;
+use crate::error::Stopped;
+use crate::handle::Gate;
 use crate::park;
 use crate::permit::PermitOf;
 use crate::slots::Place;
@@ -30,22 +30,6 @@ pub struct TicketOf<G: Borrow<Gate>> {
     /// Gone once the permit was taken.
     held: Option<(G, Place)>,
 }
-
-/// What a request that was not refused got: [`Admission`] or [`AdmissionOwned`].
-#[derive(Debug)]
-#[must_use = "dropping it ends or cancels the request"]
-pub enum AdmissionOf<G: Borrow<Gate>> {
-    /// It entered at once.
-    Admitted(PermitOf<G>),
-    /// It waits for its turn.
-    Queued(TicketOf<G>),
-}
-
-/// Permit or ticket that borrow their gate.
-pub type Admission<'g> = AdmissionOf<&'g Gate>;
-
-/// Permit or ticket that keep their gate alive.
-pub type AdmissionOwned = AdmissionOf<Gate>;
 
 /// How a timed wait ended without a permit.
 #[derive(Debug)]
@@ -126,52 +110,5 @@ impl<G: Borrow<Gate>> fmt::Debug for TicketOf<G> {
         f.debug_struct("Ticket")
             .field("place", &self.held.as_ref().map(|held| held.1))
             .finish()
-    }
-}
-
-/// The future behind [`Gate::admit`] and [`Gate::admit_owned`].
-///
-/// It arrives at its first poll. Dropped before that, the request was never
-/// there; dropped while queued, it is cancelled.
-#[derive(Debug)]
-#[must_use = "futures do nothing unless polled"]
-pub struct AdmitOf<G: Borrow<Gate>>(Step<G>);
-
-/// The future of a permit that borrows its gate.
-pub type Admit<'g> = AdmitOf<&'g Gate>;
-
-/// The future of a permit that keeps its gate alive.
-pub type AdmitOwned = AdmitOf<Gate>;
-
-#[derive(Debug)]
-enum Step<G: Borrow<Gate>> {
-    Arriving(G, Option<u32>),
-    Queued(TicketOf<G>),
-    Done,
-}
-
-impl<G: Borrow<Gate>> AdmitOf<G> {
-    pub(crate) fn new(gate: G, rank: Option<u32>) -> Self {
-        AdmitOf(Step::Arriving(gate, rank))
-    }
-}
-
-impl<G: Borrow<Gate> + Unpin> Future for AdmitOf<G> {
-    type Output = Result<PermitOf<G>, Rejection>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut ticket = match std::mem::replace(&mut self.0, Step::Done) {
-            Step::Arriving(gate, rank) => match Gate::arrive(gate, rank)? {
-                AdmissionOf::Admitted(permit) => return Poll::Ready(Ok(permit)),
-                AdmissionOf::Queued(ticket) => ticket,
-            },
-            Step::Queued(ticket) => ticket,
-            Step::Done => panic!("an admission is not polled after it was ready"),
-        };
-        let answer = Pin::new(&mut ticket).poll(context);
-        if answer.is_pending() {
-            self.0 = Step::Queued(ticket);
-        }
-        answer.map_err(Rejection::from)
     }
 }
