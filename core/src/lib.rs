@@ -48,6 +48,9 @@ mod shared;
 mod slots;
 mod snapshot;
 pub mod spec;
+#[cfg(tidegate_stall)]
+#[doc(hidden)]
+pub mod stall;
 mod sync;
 mod ticket;
 mod turn;

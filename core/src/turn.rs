@@ -115,4 +115,11 @@ impl Turn {
         // Acquire: what the last turn did is visible to who finds it ended.
         self.state.load(Ordering::Acquire) == IDLE
     }
+
+    /// Whether a turn runs.
+    #[cfg(tidegate_stall)]
+    pub(crate) fn is_running(&self) -> bool {
+        // Relaxed: for tests that look while every thread stands still.
+        matches!(self.state.load(Ordering::Relaxed), RUNNING | AGAIN)
+    }
 }

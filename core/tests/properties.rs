@@ -145,7 +145,9 @@ fn many_random_scripts_get_the_same_answers_everywhere() {
     let mut runner = TestRunner::default();
     let (mut scripts, mut ops) = (0_u64, 0);
     while ops < wanted {
-        let tree = script().new_tree(&mut runner).expect("scripts always exist");
+        let tree = script()
+            .new_tree(&mut runner)
+            .expect("scripts always exist");
         let script = Failing(tree.current());
         run::run(&script.0);
         scripts += 1;
