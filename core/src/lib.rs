@@ -31,6 +31,7 @@
 mod budget;
 mod configure;
 mod counters;
+mod engine_limits;
 mod error;
 mod gate;
 pub mod limits;
@@ -45,6 +46,7 @@ mod publish;
 mod room;
 mod share;
 mod shared;
+mod shut;
 mod slots;
 mod snapshot;
 pub mod spec;

@@ -52,6 +52,8 @@ impl Wakers {
 impl Shared {
     /// Somebody should look at the queue.
     pub(crate) fn ring(&self) {
+        // Also where one was wanted already: who left word before may have been
+        // stopped before it did anything about it.
         if self.turn.ring() {
             match self.dispatch {
                 Dispatch::Thread => self.turn.wake(),
@@ -150,7 +152,7 @@ impl Shared {
                 if wakers.is_full() {
                     return false;
                 }
-                match self.enter(lane, Who::Turn) {
+                match self.enter_as(lane, Who::Turn) {
                     Ok(hold) => {
                         let share = hold.share();
                         if self.slots.offer(slot, age, share) {

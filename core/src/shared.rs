@@ -174,7 +174,7 @@ impl Shared {
 
     pub(crate) fn try_admit(&self, rank: Option<u32>) -> Result<Hold, Rejection> {
         let lane = self.lane_index(rank);
-        match self.enter(lane, Who::Newcomer) {
+        match self.enter(lane) {
             Ok(hold) => {
                 self.lane(lane).counters.count(Event::AdmittedDirect);
                 Ok(hold)
@@ -185,14 +185,14 @@ impl Shared {
 
     pub(crate) fn enter_if_room(&self, rank: Option<u32>) -> Option<Hold> {
         let lane = self.lane_index(rank);
-        let hold = self.enter(lane, Who::Newcomer).ok()?;
+        let hold = self.enter(lane).ok()?;
         self.lane(lane).counters.count(Event::AdmittedDirect);
         Some(hold)
     }
 
     pub(crate) fn request(&self, rank: Option<u32>) -> Result<Arrival, Rejection> {
         let lane = self.lane_index(rank);
-        let lack = match self.enter(lane, Who::Newcomer) {
+        let lack = match self.enter(lane) {
             Ok(hold) => {
                 self.lane(lane).counters.count(Event::AdmittedDirect);
                 return Ok(Arrival::Admitted(hold));
@@ -222,12 +222,21 @@ impl Shared {
             .count(Event::Cancelled);
     }
 
+    /// Enters, if that passes over nobody.
+    #[inline]
+    fn enter(&self, lane: u32) -> Result<Hold, Lack> {
+        match self.enter_as(lane, Who::Newcomer) {
+            Err(Lack::Turn) => self.enter_shut(lane),
+            entered => entered,
+        }
+    }
+
     /// Enters, for a newcomer or on behalf of a queued request.
     #[inline]
-    pub(crate) fn enter(&self, lane: u32, who: Who) -> Result<Hold, Lack> {
+    pub(crate) fn enter_as(&self, lane: u32, who: Who) -> Result<Hold, Lack> {
         let mut told = |flags: Flags| {
             // The turn's own give-backs are silent, or it would wake itself for ever.
-            if who == Who::Newcomer {
+            if who != Who::Turn {
                 self.after_give_back(flags);
             }
         };

@@ -31,8 +31,8 @@ impl Turn {
         }
     }
 
-    /// Leaves word that there is something to do. True if nobody knew: then the
-    /// caller sees to it that somebody runs the turn.
+    /// Leaves word that there is something to do. True if no turn runs: then the
+    /// caller sees to it that one does.
     pub(crate) fn ring(&self) -> bool {
         // Relaxed: only the CAS decides.
         let mut seen = self.state.load(Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Turn {
                 .state
                 .compare_exchange_weak(seen, new, Ordering::AcqRel, Ordering::Relaxed)
             {
-                Ok(_) => return seen == IDLE,
+                Ok(_) => return new == WANTED,
                 Err(now) => seen = now,
             }
         }

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tidegate::stall::hooked;
-use tidegate::{Admission, Gate, Permit, Ticket};
+use tidegate::{Admission, Gate, Lane, Permit, Ticket};
 
 use super::{Mode, Q, R, RANKS};
 use crate::common::poll;
@@ -14,7 +14,7 @@ use crate::common::poll;
 /// More steps than any operation takes, a bounded turn included.
 const BOUND: u64 = 5_000;
 /// How long what may need a dispatcher thread may take.
-const SOON: Duration = Duration::from_millis(300);
+const SOON: Duration = Duration::from_secs(5);
 
 /// Runs one operation, which must end within `BOUND` steps.
 fn bounded<T>(what: &str, operation: impl FnOnce() -> T) -> T {
@@ -116,9 +116,35 @@ fn those_who_wait_are_served<'g>(gate: &'g Gate, mode: Mode, mut tickets: Vec<Ti
         }
         tickets.is_empty()
     });
+    if !tickets.is_empty() {
+        lanes_where_nobody_waits_are_open(gate, served.len());
+    }
     for ticket in tickets {
         bounded("cancel", || ticket.cancel());
     }
+}
+
+/// A turn stands still and some wait for it: whoever passes over none of them
+/// enters directly.
+fn lanes_where_nobody_waits_are_open(gate: &Gate, served: usize) {
+    let seen = gate.snapshot();
+    let spare = (RANKS * R) as usize - 1 - served;
+    let spare = spare.saturating_sub(seen.worker.queued as usize);
+    let mut entered = Vec::new();
+    let mut room = 0;
+    for rank in LANES {
+        let lane = seen.lane(rank.map_or(Lane::Unspecified, Lane::Rank));
+        let lane = lane.expect("the lane exists");
+        if lane.queued == 0 {
+            room += rank.map_or(spare, |_| R as usize - lane.running as usize);
+            while let Some(mut permit) = try_admit(gate, rank) {
+                bounded("first_token", || permit.first_token());
+                entered.push(permit);
+            }
+        }
+    }
+    let (entered, expected) = (entered.len(), spare.min(room));
+    assert!(entered >= expected, "{entered} of {expected} in {seen:?}");
 }
 
 fn what_is_free_can_be_had(gate: &Gate, mode: Mode) -> Vec<Permit<'_>> {
