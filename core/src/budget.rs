@@ -1,9 +1,9 @@
 //! The worker's capacity over its shares: finding a token, putting one back,
 //! and moving the limits.
 
+use crate::engine_limits::{EngineLimits, Epoch};
 use crate::publish::Published;
 use crate::share::{Share, share};
-use crate::sync::{AtomicU64, Ordering};
 use crate::word::step::Who;
 use crate::word::{Delta, I, Kind, N, Word};
 
@@ -56,13 +56,12 @@ impl Budget {
 
     /// Limits in force, per rank: running and waiting.
     pub(crate) fn limits(&self) -> (u32, u32) {
-        let (running, waiting, _) = self.engine.read();
-        (running, waiting)
+        self.engine.read()
     }
 
-    /// How often the limits moved.
-    pub(crate) fn epoch(&self) -> u32 {
-        self.engine.read().2
+    /// Changes whenever the limits move, and when their move is done.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.engine.epoch()
     }
 
     /// A ranked request enters. `told` hears the flags of what it had to put back.
@@ -94,7 +93,7 @@ impl Budget {
         told: &mut impl FnMut(Flags),
     ) -> Result<(), Lack> {
         loop {
-            let epoch = self.epoch();
+            let epoch = self.epoch_for(who)?;
             if let Some(lack) = own_lack(self.share(home).load(), who) {
                 return Err(lack);
             }
@@ -137,7 +136,7 @@ impl Budget {
             }
         }
         loop {
-            let epoch = self.epoch();
+            let epoch = self.epoch_for(who)?;
             let from = self.take_both(hint, who, told)?;
             if who == Who::Turn || self.epoch() == epoch {
                 return Ok(from);
@@ -145,6 +144,16 @@ impl Budget {
             told(self.put(Kind::Waiting, from));
             told(self.put(Kind::Running, from));
         }
+    }
+
+    /// The epoch, unless tokens are owed to some share: then those that lie
+    /// free elsewhere are no newcomer's, whatever it knows.
+    fn epoch_for(&self, who: Who) -> Result<Epoch, Lack> {
+        let epoch = self.epoch();
+        if who == Who::Known && epoch.moving() {
+            return Err(Lack::Turn);
+        }
+        Ok(epoch)
     }
 
     fn take_both(
@@ -201,6 +210,17 @@ impl Budget {
                 return true;
             }
         }
+    }
+
+    /// Whether both kinds of token lie free somewhere, one share after another.
+    pub(crate) fn both_free(&self) -> bool {
+        let (mut running, mut waiting) = (false, false);
+        self.shares().any(|share| {
+            let word = share.load();
+            running |= word.free(Kind::Running) > 0;
+            waiting |= word.free(Kind::Waiting) > 0;
+            running && waiting
+        })
     }
 
     /// Free tokens over all shares, read one after another.
@@ -269,13 +289,17 @@ impl Budget {
     /// Moves the limits. The turn's alone. Newcomers are shut out (`I`) until the
     /// turn finds that nothing is owed.
     pub(crate) fn resize(&self, running: u32, waiting: u32) {
+        self.move_to(running, waiting);
+        self.settle_debts();
+    }
+
+    fn move_to(&self, running: u32, waiting: u32) {
         let (old_running, old_waiting) = self.limits();
         // First the epoch: whoever has tokens in hand from now on looks again.
         self.engine.set(running, waiting);
         self.set_everywhere(I);
         self.shift(Kind::Running, i64::from(running) - i64::from(old_running));
         self.shift(Kind::Waiting, i64::from(waiting) - i64::from(old_waiting));
-        self.settle_debts();
     }
 
     fn shift(&self, kind: Kind, by: i64) {
@@ -296,6 +320,14 @@ impl Budget {
     /// Moves tokens from the shares that have some to those that owe some; true
     /// if nothing is owed any more. The turn's alone.
     pub(crate) fn settle_debts(&self) -> bool {
+        let settled = self.move_to_debtors();
+        if settled && self.epoch().moving() {
+            self.engine.moved();
+        }
+        settled
+    }
+
+    fn move_to_debtors(&self) -> bool {
         [Kind::Running, Kind::Waiting].into_iter().all(|kind| {
             self.shares().all(|debtor| {
                 let mut owed = -debtor.load().free(kind);
@@ -314,7 +346,7 @@ impl Budget {
 
     /// The engine reported this many ranks. The turn's alone, once.
     pub(crate) fn split(&self, ranks: usize, running: u32, waiting: u32) {
-        self.resize(running, waiting);
+        self.move_to(running, waiting);
         // Shut until the turn finds that nothing is owed.
         let rest = (1..ranks).map(|_| share(running, waiting, I)).collect();
         self.rest.get_or_publish(Box::new(rest));
@@ -332,36 +364,5 @@ fn own_lack(word: Word, who: Who) -> Option<Lack> {
         Some(Lack::Own(Kind::Waiting))
     } else {
         (who == Who::Newcomer && word.has(N | I)).then_some(Lack::Turn)
-    }
-}
-
-/// The engine limits in force, per rank, and how often they moved, in one word.
-#[derive(Debug)]
-struct EngineLimits(AtomicU64);
-
-impl EngineLimits {
-    fn new(running: u32, waiting: u32) -> Self {
-        EngineLimits(AtomicU64::new(
-            u64::from(running) << 16 | u64::from(waiting),
-        ))
-    }
-
-    fn read(&self) -> (u32, u32, u32) {
-        // Acquire: EPOCH. A taker whose second look finds the same epoch took
-        // its tokens before the next change of limits counted them.
-        let word = self.0.load(Ordering::Acquire);
-        (
-            (word >> 16 & 0xffff) as u32,
-            (word & 0xffff) as u32,
-            (word >> 32) as u32,
-        )
-    }
-
-    /// The turn's alone.
-    fn set(&self, running: u32, waiting: u32) {
-        let epoch = u64::from(self.read().2.wrapping_add(1));
-        let word = epoch << 32 | u64::from(running) << 16 | u64::from(waiting);
-        // AcqRel: EPOCH, stays before the change of the shares.
-        self.0.swap(word, Ordering::AcqRel);
     }
 }

@@ -33,6 +33,7 @@ mod admit;
 mod budget;
 mod configure;
 mod counters;
+mod engine_limits;
 mod error;
 mod gate;
 mod handle;
@@ -50,9 +51,13 @@ mod queue;
 mod room;
 mod share;
 mod shared;
+mod shut;
 mod slots;
 mod snapshot;
 pub mod spec;
+#[cfg(tidegate_stall)]
+#[doc(hidden)]
+pub mod stall;
 mod sync;
 mod ticket;
 mod turn;

@@ -2,6 +2,7 @@
 
 use crate::budget::Lack;
 use crate::counters::Event;
+use crate::engine_limits::Epoch;
 use crate::error::{Counts, Lane, Limit, Overload, Rejection, Scope};
 use crate::limits::Limits;
 use crate::shared::{Full, Shared};
@@ -15,7 +16,7 @@ const ROUNDS: usize = 8;
 #[derive(PartialEq)]
 struct Words {
     words: Vec<Word>,
-    epoch: u32,
+    epoch: Epoch,
     running: u32,
     waiting: u32,
 }

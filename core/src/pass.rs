@@ -7,7 +7,6 @@ use crate::budget::Lack;
 use crate::lists::Lists;
 use crate::shared::{Dispatch, Shared};
 use crate::sync::{Ordering, fence};
-use crate::turn::Rung;
 use crate::word::step::Who;
 use crate::word::{I, N};
 
@@ -53,13 +52,14 @@ impl Wakers {
 impl Shared {
     /// Somebody should look at the queue.
     pub(crate) fn ring(&self) {
-        match (self.dispatch, self.turn.ring()) {
-            (_, Rung::Running) | (Dispatch::Manual, _) => {}
-            (Dispatch::Thread, Rung::First) => self.turn.wake(),
-            // Whoever wanted it has woken the thread.
-            (Dispatch::Thread, Rung::Wanted) => {}
-            // Whoever wanted it may be busy with somebody's waker.
-            (Dispatch::Assisted, _) => self.assist(),
+        // Also where one was wanted already: who left word before may have been
+        // stopped before it did anything about it.
+        if self.turn.ring() {
+            match self.dispatch {
+                Dispatch::Thread => self.turn.wake(),
+                Dispatch::Assisted => self.assist(),
+                Dispatch::Manual => {}
+            }
         }
     }
 
@@ -152,7 +152,7 @@ impl Shared {
                 if wakers.is_full() {
                     return false;
                 }
-                match self.enter(lane, Who::Turn) {
+                match self.enter_as(lane, Who::Turn) {
                     Ok(hold) => {
                         let share = hold.share();
                         if self.slots.offer(slot, age, share) {

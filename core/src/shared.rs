@@ -169,9 +169,7 @@ impl Shared {
     #[inline]
     pub(crate) fn enter_now(&self, rank: Option<u32>) -> Result<Hold, (u32, Lack)> {
         let lane = self.lane_index(rank);
-        let hold = self
-            .enter(lane, Who::Newcomer)
-            .map_err(|lack| (lane, lack))?;
+        let hold = self.enter(lane).map_err(|lack| (lane, lack))?;
         self.lane(lane).counters.count(Event::AdmittedDirect);
         Ok(hold)
     }
@@ -208,12 +206,21 @@ impl Shared {
             .count(Event::Cancelled);
     }
 
+    /// Enters, if that passes over nobody.
+    #[inline]
+    fn enter(&self, lane: u32) -> Result<Hold, Lack> {
+        match self.enter_as(lane, Who::Newcomer) {
+            Err(Lack::Turn) => self.enter_shut(lane),
+            entered => entered,
+        }
+    }
+
     /// Enters, for a newcomer or on behalf of a queued request.
     #[inline]
-    pub(crate) fn enter(&self, lane: u32, who: Who) -> Result<Hold, Lack> {
+    pub(crate) fn enter_as(&self, lane: u32, who: Who) -> Result<Hold, Lack> {
         let mut told = |flags: Flags| {
             // The turn's own give-backs are silent, or it would wake itself for ever.
-            if who == Who::Newcomer {
+            if who != Who::Turn {
                 self.after_give_back(flags);
             }
         };

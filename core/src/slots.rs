@@ -82,11 +82,37 @@ struct Chunk {
     entries: Box<[UnsafeCell<Entry>]>,
 }
 
+impl Chunk {
+    fn new(len: usize) -> Self {
+        let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
+        let entry = Entry {
+            age: 0,
+            slot: 0,
+            lane: 0,
+            next: 0,
+        };
+        Chunk {
+            slots: (0..len)
+                .map(|_| Slot {
+                    state: AtomicU64::new(DONE),
+                    next_free: AtomicU32::new(0),
+                    lane: AtomicU32::new(0),
+                    share: AtomicU32::new(0),
+                    waker: WakerCell::new(),
+                })
+                .collect(),
+            fresh: zeros(len.div_ceil(64)),
+            summary: zeros(len.div_ceil(4096)),
+            entries: (0..2 * len).map(|_| UnsafeCell::new(entry)).collect(),
+        }
+    }
+}
+
 #[cfg(not(tidegate_loom))]
 const FIRST: u32 = 64;
 #[cfg(tidegate_loom)]
 const FIRST: u32 = 2;
-const CHUNKS: usize = 17;
+const CHUNKS: usize = 18;
 
 /// All slots of one gate.
 #[derive(Debug)]
@@ -95,6 +121,8 @@ pub(crate) struct Slots {
     /// `pops (40) | first free slot + 1 (24)`: the count keeps a popper that slept
     /// through other pops from succeeding (it would have to sleep through 2^40).
     free: AtomicU64,
+    /// The first slot that was never used.
+    unused: AtomicU32,
     next_age: AtomicU64,
 }
 
@@ -111,23 +139,24 @@ impl Slots {
         Slots {
             chunks: std::array::from_fn(|_| Published::empty()),
             free: AtomicU64::new(0),
+            unused: AtomicU32::new(0),
             next_age: AtomicU64::new(1),
         }
     }
 
     /// A free slot, allocated if there is none: call without a reservation.
     pub(crate) fn acquire(&self) -> u32 {
-        loop {
-            if let Some(slot) = self.pop_free() {
-                return slot;
-            }
-            self.grow();
-        }
+        self.pop_free().unwrap_or_else(|| {
+            // Relaxed: an index that nobody else gets.
+            let slot = self.unused.fetch_add(1, Ordering::Relaxed);
+            self.grow_to(slot);
+            slot
+        })
     }
 
     /// Gives an unused slot back.
     pub(crate) fn release(&self, slot: u32) {
-        self.push_free(slot, slot);
+        self.push_free(slot);
     }
 
     /// Fills a slot with a request, and marks it for the turn.
@@ -311,53 +340,27 @@ impl Slots {
         (chunk, (slot - first_of(k)) as usize)
     }
 
-    fn grow(&self) {
-        let Some(k) = self.chunks.iter().position(|chunk| chunk.get().is_none()) else {
-            // All slots are in use: by reservations in progress, beyond what the
-            // queue's counts can hold. The next pop will find theirs.
-            return;
-        };
-        let len = (FIRST << k) as usize;
-        let first = first_of(k);
-        let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
-        let entry = Entry {
-            age: 0,
-            slot: 0,
-            lane: 0,
-            next: 0,
-        };
-        let chunk = Box::new(Chunk {
-            slots: (0..len)
-                .map(|at| Slot {
-                    state: AtomicU64::new(DONE),
-                    // Chained for `push_free`.
-                    next_free: AtomicU32::new(first + at as u32 + 2),
-                    lane: AtomicU32::new(0),
-                    share: AtomicU32::new(0),
-                    waker: WakerCell::new(),
-                })
-                .collect(),
-            fresh: zeros(len.div_ceil(64)),
-            summary: zeros(len.div_ceil(4096)),
-            entries: (0..2 * len).map(|_| UnsafeCell::new(entry)).collect(),
-        });
-        let mine = &raw const *chunk;
-        if std::ptr::eq(self.chunks[k].get_or_publish(chunk), mine) {
-            self.push_free(first, first + len as u32 - 1);
+    /// Makes sure that this slot and all before it are there. Whoever needs one
+    /// allocates its chunk, so that nobody waits for another to do it.
+    fn grow_to(&self, slot: u32) {
+        // The slots are as many as can be queued and offered, and a thousand calls.
+        for k in 0..=chunk_of(slot) {
+            if self.chunks[k].get().is_none() {
+                self.chunks[k].get_or_publish(Box::new(Chunk::new((FIRST << k) as usize)));
+            }
         }
     }
 
-    /// Pushes a chain of free slots, from `first` to `last`.
-    fn push_free(&self, first: u32, last: u32) {
+    fn push_free(&self, slot: u32) {
         // Relaxed: only the CAS decides.
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
             // Relaxed: published by the CAS.
-            self.slot(last)
+            self.slot(slot)
                 .next_free
                 .store((head & INDEX_MASK) as u32, Ordering::Relaxed);
-            let new = head & !INDEX_MASK | u64::from(first + 1);
-            // FREE, Release: the slots are as they were left.
+            let new = head & !INDEX_MASK | u64::from(slot + 1);
+            // FREE, Release: the slot is as it was left.
             match self
                 .free
                 .compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Relaxed)
@@ -418,8 +421,25 @@ mod tests {
         assert_eq!(chunk_of(FIRST), 1);
         assert_eq!(chunk_of(3 * FIRST - 1), 1);
         assert_eq!(chunk_of(3 * FIRST), 2);
-        let all = u64::from(first_of(CHUNKS));
-        assert!(all > crate::queue::MAX_QUEUED && all < INDEX_MASK, "{all}");
+    }
+
+    #[test]
+    fn there_are_slots_for_all_that_can_be_queued_and_offered() {
+        use crate::queue::MAX_QUEUED;
+        let all = first_of(CHUNKS);
+        assert!(u64::from(all) > 2 * MAX_QUEUED, "{all}");
+        assert!(u64::from(all) < INDEX_MASK, "{all}");
+    }
+
+    #[test]
+    fn no_slot_is_allocated_while_one_is_free() {
+        let slots = Slots::new();
+        let first: Vec<u32> = (0..FIRST).map(|_| slots.acquire()).collect();
+        first.iter().for_each(|slot| slots.release(*slot));
+        for _ in 0..3 * FIRST {
+            slots.release(slots.acquire());
+        }
+        assert_eq!(slots.published().count(), 1);
     }
 
     #[test]

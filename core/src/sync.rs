@@ -1,25 +1,23 @@
 //! The one place that names std's or loom's synchronisation primitives.
 //!
 //! Everything else in the crate imports from here, so that building with
-//! `--cfg tidegate_loom` puts the real code under the model checker.
+//! `--cfg tidegate_loom` puts the real code under the model checker, and
+//! `--cfg tidegate_stall` puts a hook before each of its atomic steps.
 
 #[cfg(not(tidegate_loom))]
 mod imp {
+    #[cfg(tidegate_stall)]
+    pub(crate) use crate::stall::{
+        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence, wait, wake_one,
+    };
+    #[cfg(not(tidegate_stall))]
+    pub(crate) use atomic_wait::{wait, wake_one};
+    #[cfg(not(tidegate_stall))]
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use std::sync::{Arc, Mutex};
     pub(crate) use std::thread;
-
-    /// Blocks while `word` holds `expected`. May return without a wake-up.
-    pub(crate) fn wait(word: &AtomicU32, expected: u32) {
-        atomic_wait::wait(word, expected);
-    }
-
-    /// Wakes one thread that waits on `word`.
-    pub(crate) fn wake_one(word: &AtomicU32) {
-        atomic_wait::wake_one(word);
-    }
 
     /// loom's cell with std's inside.
     #[derive(Debug)]

@@ -23,17 +23,6 @@ pub(crate) struct Turn {
     bell: AtomicU32,
 }
 
-/// Who else knows of the work that was rung for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rung {
-    /// Nobody did.
-    First,
-    /// A turn was wanted already, and nobody runs it yet.
-    Wanted,
-    /// A turn runs, and will look again.
-    Running,
-}
-
 impl Turn {
     pub(crate) fn new() -> Self {
         Turn {
@@ -42,15 +31,15 @@ impl Turn {
         }
     }
 
-    /// Leaves word that there is something to do.
-    pub(crate) fn ring(&self) -> Rung {
+    /// Leaves word that there is something to do. True if no turn runs: then the
+    /// caller sees to it that one does.
+    pub(crate) fn ring(&self) -> bool {
         // Relaxed: only the CAS decides.
         let mut seen = self.state.load(Ordering::Relaxed);
         loop {
-            let (new, rung) = match seen {
-                IDLE => (WANTED, Rung::First),
-                WANTED => (WANTED, Rung::Wanted),
-                _ => (AGAIN, Rung::Running),
+            let new = match seen {
+                IDLE | WANTED => WANTED,
+                _ => AGAIN,
             };
             // TURN, Release: the turn that answers sees what was rung for. It is
             // a write even where nothing changes, so that a turn about to end
@@ -59,7 +48,7 @@ impl Turn {
                 .state
                 .compare_exchange_weak(seen, new, Ordering::AcqRel, Ordering::Relaxed)
             {
-                Ok(_) => return rung,
+                Ok(_) => return new == WANTED,
                 Err(now) => seen = now,
             }
         }
@@ -125,5 +114,12 @@ impl Turn {
     pub(crate) fn is_idle(&self) -> bool {
         // Acquire: what the last turn did is visible to who finds it ended.
         self.state.load(Ordering::Acquire) == IDLE
+    }
+
+    /// Whether a turn runs.
+    #[cfg(tidegate_stall)]
+    pub(crate) fn is_running(&self) -> bool {
+        // Relaxed: for tests that look while every thread stands still.
+        matches!(self.state.load(Ordering::Relaxed), RUNNING | AGAIN)
     }
 }

@@ -5,7 +5,8 @@ mod ops;
 
 use ops::{Op, Report, Script, Who, run};
 use proptest::prelude::*;
-use proptest::test_runner::FileFailurePersistence;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{FileFailurePersistence, TestRunner};
 use tidegate::Settings;
 
 /// A limit that is left alone, or one from 0 (out of range for two of them) to 5.
@@ -127,6 +128,41 @@ fn every_short_script_gets_the_same_answers_everywhere() {
                 number /= alphabet.len();
             }
             run::run(&Script { settings, ops });
+        }
+    }
+}
+
+/// The same for as long as one likes: ten million operations, or
+/// `TIDEGATE_PROPERTY_OPS`. Run it optimised:
+/// `cargo test --release -p tidegate --test properties -- --ignored --nocapture`.
+#[test]
+#[ignore = "minutes"]
+fn many_random_scripts_get_the_same_answers_everywhere() {
+    let wanted = match std::env::var("TIDEGATE_PROPERTY_OPS") {
+        Ok(ops) => ops.parse().expect("TIDEGATE_PROPERTY_OPS is a number"),
+        Err(_) => 10_000_000,
+    };
+    let mut runner = TestRunner::default();
+    let (mut scripts, mut ops) = (0_u64, 0);
+    while ops < wanted {
+        let tree = script()
+            .new_tree(&mut runner)
+            .expect("scripts always exist");
+        let script = Failing(tree.current());
+        run::run(&script.0);
+        scripts += 1;
+        ops += script.0.ops.len();
+    }
+    println!("{ops} operations in {scripts} scripts: all three gates agree");
+}
+
+/// Shows the script that a panic came from.
+struct Failing(Script);
+
+impl Drop for Failing {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{:#?}", self.0);
         }
     }
 }

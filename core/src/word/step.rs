@@ -17,10 +17,14 @@
 
 use super::{A, B, BIAS, Delta, F, G, I, Kind, N, T, Word};
 
-/// Whose step it is: newcomers heed the flags, the turn set them.
+/// Whose step it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
+    /// Heeds the flags.
     Newcomer,
+    /// A newcomer who knows that it passes over nobody, whatever the flags say.
+    Known,
+    /// Set the flags.
     Turn,
 }
 
@@ -54,14 +58,14 @@ pub(crate) fn occupy(word: Word, who: Who) -> Option<Word> {
     let new = word + ONE_OWN;
     let shut = match who {
         Who::Newcomer => N | I,
-        Who::Turn => 0,
+        Who::Known | Who::Turn => 0,
     };
     (new.0 & (OWN_HOLD | shut) == OWN_HOLD).then_some(new)
 }
 
 /// Takes one token into the hand.
 pub(crate) fn take(word: Word, kind: Kind, who: Who) -> Option<Word> {
-    let open = who == Who::Turn || !word.has(I);
+    let open = who != Who::Newcomer || !word.has(I);
     (open && word.free(kind) > 0).then(|| word + Delta::tokens(kind, -1))
 }
 
