@@ -2,7 +2,7 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{Ordering, Tally};
 
 /// What is counted, for each lane.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(crate) const STRIPES: usize = 1;
 /// One lane's counters.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    stripes: Box<[CachePadded<[AtomicU64; EVENTS]>]>,
+    stripes: Box<[CachePadded<[Tally; EVENTS]>]>,
 }
 
 impl Counters {

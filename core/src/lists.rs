@@ -83,10 +83,12 @@ impl Lists {
         self.free = id;
     }
 
-    /// Lists everyone who arrived since the last time.
-    pub(crate) fn take_in(&mut self, slots: &Slots) {
+    /// Lists everyone who arrived since the last time; the age of the youngest,
+    /// or 0.
+    pub(crate) fn take_in(&mut self, slots: &Slots) -> u64 {
         let mut chain = NIL;
         let mut count = 0;
+        let mut youngest = 0;
         slots.drain_fresh(|slot, age, lane| {
             let id = self.unused(slots);
             set(slots, id, |entry| {
@@ -99,6 +101,7 @@ impl Lists {
             });
             chain = id;
             count += 1;
+            youngest = youngest.max(age);
         });
         let mut next = sort(slots, chain, count).0;
         while next != NIL {
@@ -106,6 +109,7 @@ impl Lists {
             next = get(slots, id).next;
             self.insert(slots, id);
         }
+        youngest
     }
 
     /// Lists one entry by its age: nearly always last.

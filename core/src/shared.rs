@@ -209,21 +209,21 @@ impl Shared {
     /// Enters, if that passes over nobody.
     #[inline]
     fn enter(&self, lane: u32) -> Result<Hold, Lack> {
-        match self.enter_as(lane, Who::Newcomer) {
+        match self.enter_as(lane, Who::Newcomer, |flags| self.after_give_back(flags)) {
             Err(Lack::Turn) => self.enter_shut(lane),
             entered => entered,
         }
     }
 
-    /// Enters, for a newcomer or on behalf of a queued request.
+    /// Enters, for a newcomer or on behalf of a queued request. `told` hears the
+    /// flags of what it had to put back on the way.
     #[inline]
-    pub(crate) fn enter_as(&self, lane: u32, who: Who) -> Result<Hold, Lack> {
-        let mut told = |flags: Flags| {
-            // The turn's own give-backs are silent, or it would wake itself for ever.
-            if who != Who::Turn {
-                self.after_give_back(flags);
-            }
-        };
+    pub(crate) fn enter_as(
+        &self,
+        lane: u32,
+        who: Who,
+        mut told: impl FnMut(Flags),
+    ) -> Result<Hold, Lack> {
         let share = match lane.checked_sub(1) {
             Some(home) => {
                 self.budget.enter_ranked(home as usize, who, &mut told)?;
@@ -311,7 +311,7 @@ impl Shared {
 
     /// Capacity was given back into a word with these flags.
     #[inline]
-    fn after_give_back(&self, flags: Flags) {
+    pub(crate) fn after_give_back(&self, flags: Flags) {
         if flags.has(N | I | L) {
             self.tell(flags);
         }

@@ -22,7 +22,7 @@ impl Shared {
             return Err(Lack::Turn);
         }
         if self.lane(lane).queue.read().queued == 0 && self.leaves_enough(1) {
-            let hold = self.enter_as(lane, Who::Known)?;
+            let hold = self.enter_as(lane, Who::Known, |flags| self.after_give_back(flags))?;
             // Once more with the tokens in hand, against others who do the same.
             if self.leaves_enough(0) {
                 return Ok(hold);
@@ -31,7 +31,7 @@ impl Shared {
             return Err(Lack::Turn);
         }
         self.ring();
-        self.enter_as(lane, Who::Newcomer)
+        self.enter_as(lane, Who::Newcomer, |flags| self.after_give_back(flags))
     }
 
     fn has_room(&self, lane: u32) -> bool {

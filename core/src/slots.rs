@@ -15,6 +15,8 @@
 //! waker. Of the turn and the ticket, whoever lets go of the slot last frees it
 //! and settles the count.
 
+use std::task::Waker;
+
 use crate::publish::Published;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::waker::WakerCell;
@@ -161,9 +163,10 @@ impl Slots {
 
     /// Fills a slot with a request, and marks it for the turn.
     pub(crate) fn occupy(&self, slot: u32, lane: u32) -> Place {
-        // Relaxed: an age only has to be new; requests that do not overlap get
-        // them in order through whatever ordered them.
-        let age = self.next_age.fetch_add(1, Ordering::Relaxed);
+        // AGE, Release: whoever sees that this age was given out sees the marks
+        // of those who queued before this one came. Requests that do not overlap
+        // get ages in order through whatever ordered them.
+        let age = self.next_age.fetch_add(1, Ordering::Release);
         let (chunk, at) = self.locate(slot);
         let here = &chunk.slots[at];
         // Relaxed: published by the state.
@@ -175,6 +178,13 @@ impl Slots {
         chunk.fresh[at / 64].fetch_or(1 << (at % 64), Ordering::AcqRel);
         chunk.summary[at / 4096].fetch_or(1 << (at / 64 % 64), Ordering::AcqRel);
         Place { slot, age, lane }
+    }
+
+    /// Who comes from now on is at least this old.
+    pub(crate) fn next_age(&self) -> u64 {
+        // AGE, Acquire: the marks of all who were queued before one of those that
+        // have an age below this came.
+        self.next_age.load(Ordering::Acquire)
     }
 
     /// Calls `f` with every slot that was occupied since the last time, its age
@@ -299,6 +309,13 @@ impl Slots {
         }
     }
 
+    /// All wakers that wait in any slot.
+    pub(crate) fn take_wakers(&self) -> impl Iterator<Item = Waker> {
+        self.published()
+            .flat_map(|(_, chunk)| chunk.slots.iter())
+            .filter_map(|slot| slot.waker.take())
+    }
+
     pub(crate) fn slot(&self, slot: u32) -> &Slot {
         let (chunk, at) = self.locate(slot);
         &chunk.slots[at]
@@ -400,7 +417,8 @@ fn first_of(chunk: usize) -> u32 {
     FIRST * ((1 << chunk) - 1)
 }
 
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+/// The places of a word's bits that are set.
+pub(crate) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         (word != 0).then(|| {
             let bit = word.trailing_zeros() as usize;

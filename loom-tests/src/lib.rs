@@ -23,6 +23,9 @@ mod check;
 mod gates;
 
 #[cfg(tidegate_loom)]
-pub use check::check;
+pub use check::{check, check_apart, check_at_length};
 #[cfg(tidegate_loom)]
-pub use gates::{enter, gate, idle, queue, ranked, settings};
+pub use gates::{
+    enter, gate, granted, handle, idle, is_in, look, manual, queue, ranked, report, settings,
+    threaded, with_ranks,
+};

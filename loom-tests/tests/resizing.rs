@@ -2,8 +2,9 @@
 #![cfg(tidegate_loom)]
 
 use loom::thread;
-use tidegate::EngineReport;
-use tidegate_loom_tests::{check, enter, gate, idle, queue, settings};
+use tidegate_loom_tests::{
+    check, enter, gate, granted, handle, idle, is_in, look, queue, ranked, report, settings,
+};
 
 #[test]
 fn after_a_shrink_nobody_enters_above_the_new_limit() {
@@ -53,41 +54,91 @@ fn growth_that_meets_an_arrival_lets_it_in() {
         3,
         "no request queues behind room that has just come",
         || {
-            let gate = gate(1, 1, 1);
-            let holder = enter(&gate, None);
+            let gate = handle(gate(1, 1, 1));
+            let _holder = enter(&gate, None);
             let other = gate.clone();
-            let thread = thread::spawn(move || {
-                other.set_limits(settings(2, 2, 1)).unwrap();
-            });
-            drop(gate.admit_blocking(None).unwrap());
-            thread.join().unwrap();
-            drop(holder);
-            idle(&gate);
+            let thread = thread::spawn(move || other.request_owned(None).unwrap());
+            gate.set_limits(settings(2, 2, 1)).unwrap();
+            let mut arrival = thread.join().unwrap();
+            assert!(is_in(&mut arrival));
         },
     );
 }
 
 #[test]
-fn a_report_that_meets_an_arrival_lets_it_in_under_one_lane() {
+fn a_debt_is_paid_before_anybody_is_let_in() {
+    check(3, "two releases after a shrink: the second is room", || {
+        let gate = handle(ranked(2, 2, 1));
+        let holders = [Some(0), Some(0), Some(1)].map(|rank| enter(&gate, rank));
+        gate.set_limits(settings(1, 1, 1)).unwrap();
+        let mut ticket = queue(&gate, Some(1));
+        let [first, second, third] = holders;
+        let other = thread::spawn(move || drop(first));
+        drop(third);
+        let early = look(&mut ticket);
+        assert!(early.is_none() || gate.snapshot().worker.running <= 2);
+        other.join().unwrap();
+        let running = gate.snapshot().worker.running;
+        assert_eq!(running, 2, "one stays, and one took the other's place");
+        if early.is_none() {
+            drop(granted(ticket));
+        }
+        drop((early, second));
+        idle(&gate);
+    });
+}
+
+#[test]
+fn a_queue_that_shrinks_under_an_arrival_keeps_its_limit() {
     check(
         3,
-        "ranked or not, the request is accounted for once",
+        "who came first keeps its place, nobody comes after",
         || {
-            let gate = gate(1, 1, 1);
+            let gate = handle(gate(1, 1, 1));
             let holder = enter(&gate, None);
             let other = gate.clone();
-            let thread = thread::spawn(move || {
-                let report = EngineReport {
-                    ranks: vec![0, 1],
-                    max_num_seqs: None,
-                };
-                other.report_engine(report).unwrap();
-            });
-            drop(gate.admit_blocking(Some(0)).unwrap());
-            thread.join().unwrap();
-            drop(holder);
-            assert_eq!(gate.snapshot().total(|lane| lane.received), 2);
+            let thread = thread::spawn(move || other.request_owned(None));
+            gate.set_limits(settings(1, 1, 0)).unwrap();
+            let then = gate.snapshot().worker.queued;
+            let arrival = thread.join().unwrap();
+            assert!(gate.snapshot().worker.queued <= then);
+            assert!(gate.request(None).is_err());
+            drop((arrival, holder));
+            gate.settle();
+            assert_eq!(gate.snapshot().worker.running, 0);
+        },
+    );
+}
+
+#[test]
+fn a_report_that_meets_an_arrival_accounts_for_it_once() {
+    check(3, "ranked or not, it gets in where there is room", || {
+        let gate = handle(gate(1, 1, 1));
+        let _holder = enter(&gate, None);
+        let other = gate.clone();
+        let thread = thread::spawn(move || other.request_owned(Some(0)).unwrap());
+        gate.report_engine(report(&[0, 1])).unwrap();
+        let mut arrival = thread.join().unwrap();
+        assert!(is_in(&mut arrival));
+        assert_eq!(gate.snapshot().worker.running, 2);
+    });
+}
+
+#[test]
+fn a_report_that_meets_a_release_loses_no_capacity() {
+    check(
+        3,
+        "what was taken from one share comes back to several",
+        || {
+            let gate = handle(gate(1, 1, 1));
+            let holder = enter(&gate, None);
+            let releaser = thread::spawn(move || drop(holder));
+            gate.report_engine(report(&[0, 1])).unwrap();
+            releaser.join().unwrap();
             idle(&gate);
+            let both = (enter(&gate, Some(0)), enter(&gate, Some(1)));
+            assert!(gate.try_admit(None).is_err());
+            drop(both);
         },
     );
 }
