@@ -70,4 +70,7 @@ pub(crate) use imp::*;
 
 /// What only counts. No edge goes through it, so the model checker does not see
 /// it either, and explores no orders that make no difference.
+#[cfg(not(tidegate_stall))]
 pub(crate) use std::sync::atomic::AtomicU64 as Tally;
+#[cfg(tidegate_stall)]
+pub(crate) use imp::AtomicU64 as Tally;
