@@ -4,7 +4,7 @@
 
 use tidegate::{Limit, Scope};
 
-use super::{Answer, History, Request, Stamp, What};
+use super::{Answer, Call, History, Request, Stamp, What};
 
 /// From, to: the end is included.
 type Span = (Stamp, Stamp);
@@ -43,20 +43,27 @@ pub fn honest(history: &History) -> Result<(), String> {
             }
         };
         if let Some(complaint) = complaint {
-            let others: Vec<_> = history
-                .requests
-                .iter()
-                .filter(|other| {
-                    other
-                        .calls
-                        .iter()
-                        .any(|c| c.end + 40 > call.start && c.start < call.end + 10)
-                })
-                .collect();
-            return Err(format!("{complaint}: {request:?}\namong {others:#?}"));
+            return Err(format!("{complaint}: {request:?}{}", story(history, call)));
         }
     }
     Ok(())
+}
+
+/// The calls around one, in order: for people to read.
+fn story(history: &History, around: Call) -> String {
+    let mut calls: Vec<_> = history
+        .requests
+        .iter()
+        .enumerate()
+        .flat_map(|(number, r)| r.calls.iter().map(move |call| (number, r.rank, *call)))
+        .filter(|(_, _, call)| call.end + 60 > around.start && call.start < around.end + 10)
+        .collect();
+    calls.sort_by_key(|(_, _, call)| call.start);
+    let lines = calls.iter().map(|(number, rank, call)| {
+        let Call { what, start, end } = call;
+        format!("\n  {start:>4}..{end:<4} {number:>4} {rank:?} {what:?}")
+    });
+    lines.chain([format!("\n{:?}", history.resizes)]).collect()
 }
 
 /// The most that may have counted against a limit.
