@@ -164,8 +164,6 @@ impl Shared {
         match lack {
             Lack::Own(kind) => (named(kind), false),
             Lack::Worker(kind) => (named(kind), true),
-            // Somebody may be waiting for the worker's capacity, or did until
-            // a moment ago: with those, it was full within this call.
             Lack::Turn => {
                 let own = lane
                     .checked_sub(1)
@@ -179,10 +177,36 @@ impl Shared {
                     _ if self.budget.none_free(Kind::Waiting) => {
                         (Limit::EngineRequestWaiting, true)
                     }
-                    _ => (Limit::EngineRequest, lane == 0),
+                    _ => self.nearest(lane),
                 }
             }
         }
+    }
+
+    /// Somebody waits for capacity that has come free, and a turn is on its way:
+    /// the limit that those who wait leave least of, its rank's own first.
+    fn nearest(&self, lane: u32) -> (Limit, bool) {
+        let own = lane.checked_sub(1).map(|home| {
+            let word = self.budget.share(home as usize).load();
+            let queued = self.lane(lane).queue.read().queued as i64;
+            move |kind| i64::from(word.own(kind)) - queued
+        });
+        let queued = self.total.read().0 as i64;
+        let worker = |kind| self.budget.free(kind) - queued;
+        let left = [
+            own.as_ref()
+                .map(|own| (own(Kind::Running), Limit::EngineRequest, false)),
+            own.as_ref()
+                .map(|own| (own(Kind::Waiting), Limit::EngineRequestWaiting, false)),
+            Some((worker(Kind::Running), Limit::EngineRequest, true)),
+            Some((worker(Kind::Waiting), Limit::EngineRequestWaiting, true)),
+        ];
+        let (_, limit, of_worker) = left
+            .into_iter()
+            .flatten()
+            .min_by_key(|(left, ..)| *left)
+            .expect("the worker's are always there");
+        (limit, of_worker)
     }
 
     fn refuse(&self, lane: u32, limit: Limit, of_worker: bool) -> Rejection {

@@ -8,10 +8,11 @@ use crate::queue::QueueWord;
 use crate::word::Word;
 use crate::word::cell::Cell;
 
-/// A lane on its own cache lines. *Unspecified* has one too; its share word
+/// A lane on its own cache line. *Unspecified* has one too; its share word
 /// serves as the only rank's until the engine reports, and as the first
 /// reported rank's afterwards.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct LaneState {
     pub(crate) name: Lane,
     pub(crate) queue: QueueWord,

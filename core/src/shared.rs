@@ -72,7 +72,7 @@ unsafe impl Send for Shared {}
 #[derive(Debug)]
 pub(crate) struct Ranks {
     pub(crate) ids: Vec<u32>,
-    lanes: Vec<CachePadded<LaneState>>,
+    lanes: Vec<LaneState>,
 }
 
 /// What was set and what was reported; the turn applies it.
@@ -90,13 +90,13 @@ pub(crate) enum Arrival {
     Queued(Place),
 }
 
-pub(crate) fn lane_state(name: Lane, queue_limit: u32) -> CachePadded<LaneState> {
+pub(crate) fn lane_state(name: Lane, queue_limit: u32) -> LaneState {
     let queue = QueueWord::new(queue_limit);
-    CachePadded::new(LaneState {
+    LaneState {
         name,
         queue,
         counters: Counters::new(),
-    })
+    }
 }
 
 impl Ranks {
@@ -118,7 +118,7 @@ impl Shared {
                 limits.engine_request_limit,
                 limits.engine_request_waiting_limit,
             ),
-            unspecified: lane_state(Lane::Unspecified, 0),
+            unspecified: CachePadded::new(lane_state(Lane::Unspecified, 0)),
             ranks: Published::empty(),
             total: CachePadded::new(TotalWord::new(queue.into())),
             slots: CachePadded::new(Slots::new()),
