@@ -68,9 +68,9 @@ mod imp {
 
 pub(crate) use imp::*;
 
+#[cfg(tidegate_stall)]
+pub(crate) use imp::AtomicU64 as Tally;
 /// What only counts. No edge goes through it, so the model checker does not see
 /// it either, and explores no orders that make no difference.
 #[cfg(not(tidegate_stall))]
 pub(crate) use std::sync::atomic::AtomicU64 as Tally;
-#[cfg(tidegate_stall)]
-pub(crate) use imp::AtomicU64 as Tally;
