@@ -51,12 +51,16 @@ impl Counters {
     }
 }
 
+/// The only stripe: a model's threads must be the same in every execution.
+#[cfg(tidegate_loom)]
+pub(crate) fn stripe() -> usize {
+    0
+}
+
 /// This thread's stripe; also its hint for where to look for capacity first.
+#[cfg(not(tidegate_loom))]
 #[inline]
 pub(crate) fn stripe() -> usize {
-    if STRIPES == 1 {
-        return 0;
-    }
     static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     thread_local! {
         static MINE: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };

@@ -83,12 +83,10 @@ impl Lists {
         self.free = id;
     }
 
-    /// Lists everyone who arrived since the last time; the age of the youngest,
-    /// or 0.
-    pub(crate) fn take_in(&mut self, slots: &Slots) -> u64 {
+    /// Lists everyone who arrived since the last time.
+    pub(crate) fn take_in(&mut self, slots: &Slots) {
         let mut chain = NIL;
         let mut count = 0;
-        let mut youngest = 0;
         slots.drain_fresh(|slot, age, lane| {
             let id = self.unused(slots);
             set(slots, id, |entry| {
@@ -101,7 +99,6 @@ impl Lists {
             });
             chain = id;
             count += 1;
-            youngest = youngest.max(age);
         });
         let mut next = sort(slots, chain, count).0;
         while next != NIL {
@@ -109,7 +106,6 @@ impl Lists {
             next = get(slots, id).next;
             self.insert(slots, id);
         }
-        youngest
     }
 
     /// Lists one entry by its age: nearly always last.

@@ -6,9 +6,18 @@
 use std::task::Waker;
 
 use crate::budget::{self, Flags};
-use crate::word::step::Who;
-use crate::word::{Delta, I, Kind, N};
+use crate::gate::Gate;
+use crate::sync::{Arc, Ordering, fence};
+use crate::word::step::{Relaxed, Who};
+use crate::word::{Delta, I, Kind, N, T};
 use crate::{listeners, publish, slots, turn, waker};
+
+/// What the thread of a gate with [`Dispatch::Thread`](crate::Dispatch) runs. Such
+/// builds start none, so that what a model sets up is not part of the race.
+pub fn dispatcher(gate: &Gate) -> impl FnOnce() + Send + 'static {
+    let shared = Arc::clone(&gate.shared);
+    move || shared.dispatch()
+}
 
 /// Where a waiter leaves its waker.
 pub struct WakerCell(waker::WakerCell);
@@ -272,6 +281,27 @@ impl Budget {
             self.0.clear_everywhere(I | N);
         }
         settled
+    }
+
+    /// As an arrival does once it is marked: whether there was room already.
+    pub fn announce(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.0.set_everywhere(I | T)
+    }
+
+    /// As the turn does before it looks at the marks.
+    pub fn before_look(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    /// As the turn does after it: true if it must look again.
+    pub fn relax(&self, somebody_waits: bool) -> bool {
+        let wanted = if somebody_waits { I } else { 0 };
+        let mut again = false;
+        for share in self.0.shares() {
+            again |= matches!(share.relax(wanted), Relaxed::Touched(_));
+        }
+        again
     }
 
     /// As the turn does: shut until [`settle`](Self::settle) says true.

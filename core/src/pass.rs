@@ -162,13 +162,14 @@ impl Shared {
 
     fn pass(&self, lists: &mut Lists, wakers: &mut Wakers) -> bool {
         loop {
-            // Flags before marks, against the arrivals' marks before flags.
+            // RING, SeqCst: flags before marks, against the arrivals' marks before flags.
             fence(Ordering::SeqCst);
             // Marks are read one after another, and may show a request without
             // one that was queued before it came. Of those older than this, none
-            // is missing.
+            // is missing; a younger one is not done with its flags, and sees to it
+            // that it is looked at again.
             let young = self.slots.next_age();
-            let youngest = lists.take_in(&self.slots);
+            lists.take_in(&self.slots);
             if self.is_stopped() {
                 return self.dismiss(lists, wakers);
             }
@@ -213,7 +214,7 @@ impl Shared {
                     }
                 }
             }
-            if self.set_flags(lists, worker_full, owed, wakers) || youngest >= young {
+            if self.set_flags(lists, worker_full, owed, wakers) {
                 continue;
             }
             return true;
@@ -279,7 +280,7 @@ impl Shared {
 
     /// Nobody enters or queues any more.
     pub(crate) fn shut(&self) {
-        // Release: pairs with the Acquire in `is_stopped`.
+        // STOP, Release: whoever is woken for it sees it.
         self.stopped.swap(true, Ordering::AcqRel);
         self.budget.set_everywhere(I);
     }

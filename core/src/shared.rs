@@ -38,9 +38,9 @@ pub enum Dispatch {
 impl Dispatch {
     pub(crate) fn has_thread(self) -> bool {
         match self {
-            Dispatch::Thread => true,
-            // loom's assistants leave nothing to a thread.
-            Dispatch::Assisted => !cfg!(tidegate_loom),
+            // Under loom, models start the thread when the race may begin, and
+            // assistants leave nothing to one.
+            Dispatch::Thread | Dispatch::Assisted => !cfg!(tidegate_loom),
             Dispatch::Manual => false,
         }
     }
@@ -268,7 +268,9 @@ impl Shared {
     /// After queueing: makes sure that whoever frees what this request lacks
     /// knows, and rings if it has been freed already.
     fn announce(&self, lane: u32) {
-        // The mark before the flags, for the turn that clears them.
+        // RING, SeqCst: the mark before the flags, against the turn's flags before
+        // marks: a flag that is only read here is not about to be cleared by a turn
+        // that does not see the mark.
         fence(Ordering::SeqCst);
         let own_room = match lane.checked_sub(1) {
             Some(home) => self.budget.share(home as usize).set(N | T).own_room(),
@@ -400,7 +402,7 @@ impl Shared {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        // Acquire: pairs with the Release in `stop`.
+        // STOP, Acquire: who was woken for it sees it.
         self.stopped.load(Ordering::Acquire)
     }
 

@@ -192,7 +192,7 @@ impl Slots {
     pub(crate) fn drain_fresh(&self, mut f: impl FnMut(u32, u64, u32)) {
         for (k, chunk) in self.published() {
             for (s, summary) in chunk.summary.iter().enumerate() {
-                // Acquire: as below. A swap only where there is something.
+                // ARRIVE, Acquire: as below. A swap only where there is something.
                 if summary.load(Ordering::Acquire) == 0 {
                     continue;
                 }
@@ -219,7 +219,7 @@ impl Slots {
     /// Whether somebody arrived that the turn has not seen.
     pub(crate) fn any_fresh(&self) -> bool {
         self.published().any(|(_, chunk)| {
-            // Acquire: ARRIVE, as in `drain_fresh`.
+            // ARRIVE, Acquire: as in `drain_fresh`.
             chunk
                 .summary
                 .iter()
@@ -228,7 +228,7 @@ impl Slots {
     }
 
     pub(crate) fn is_waiting(&self, slot: u32, age: u64) -> bool {
-        // Acquire: whoever left before this is done leaving.
+        // LET-GO, Acquire: whoever left before this is done leaving.
         self.slot(slot).state.load(Ordering::Acquire) == age << AGE | WAITING
     }
 
@@ -253,7 +253,7 @@ impl Slots {
     /// The turn has counted an offer and fetched the waker. True if the ticket let
     /// go before: then the turn settles the count.
     pub(crate) fn let_go(&self, slot: u32) -> bool {
-        // AcqRel: of the two that let go, the second frees the slot, after
+        // LET-GO, AcqRel: of the two that let go, the second frees the slot, after
         // everything that the first did there.
         let old = self.slot(slot).state.fetch_and(!TURN, Ordering::AcqRel);
         let last = old & STATUS == DONE;
@@ -280,14 +280,14 @@ impl Slots {
         let here = self.slot(place.slot);
         // Foreign code: dropped before anything is let go of.
         drop(here.waker.take());
-        // Acquire: as in `take`.
+        // OFFER, Acquire: as in `take`.
         let mut state = here.state.load(Ordering::Acquire);
         loop {
             debug_assert_eq!(state >> AGE, place.age, "a ticket leaves its slot once");
-            // Relaxed: read before the slot is let go of; OFFER published it.
+            // Relaxed: read before the slot is let go of, and published by OFFER.
             let share = here.share.load(Ordering::Relaxed);
-            // AcqRel: one of offer and cancel comes second and sees the first;
-            // and as in `let_go`.
+            // LET-GO, AcqRel: as in `let_go`. One of offer and cancel comes second
+            // and sees the first.
             match here.state.compare_exchange_weak(
                 state,
                 state & !STATUS | DONE,

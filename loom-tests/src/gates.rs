@@ -36,7 +36,8 @@ pub fn manual(r: u32, w: u32, q: u32) -> Gate {
     dispatched(r, w, q, Dispatch::Manual)
 }
 
-/// A gate of one rank with a dispatcher thread, which counts against loom's five.
+/// A gate of one rank whose turns are its dispatcher thread's, once the model
+/// starts that.
 pub fn threaded(r: u32, w: u32, q: u32) -> Gate {
     dispatched(r, w, q, Dispatch::Thread)
 }

@@ -119,3 +119,23 @@ fn a_debt_is_paid_by_a_release_elsewhere() {
         assert_eq!(budget.free(), (0, 0));
     });
 }
+
+#[test]
+fn a_newcomer_finds_a_token_that_moves() {
+    check(4, "the scan trap, for one who wants to take it", || {
+        let budget = budget(2, 1, 1);
+        let first = budget.enter_unranked(0).unwrap();
+        budget.first_token(first);
+        let other = Arc::clone(&budget);
+        let newcomer = thread::spawn(move || other.enter_unranked(0));
+        // The newcomer scans twice: once for both tokens, once for each.
+        budget.leave_unranked(0);
+        for home in [1, 0] {
+            if budget.enter_ranked(home) {
+                budget.leave_ranked(home);
+            }
+        }
+        budget.enter_ranked(1);
+        assert!(newcomer.join().unwrap().is_some(), "one was free");
+    });
+}

@@ -66,7 +66,7 @@ fn a_cancellation_that_meets_a_release_passes_it_on() {
 #[test]
 fn one_who_comes_into_a_slot_that_was_left_under_the_turn_gets_in() {
     check(3, "an offer to the one before is none to the next", || {
-        let gate = handle(manual(1, 1, 1));
+        let gate = handle(manual(1, 1, 2));
         let holder = enter(&gate, None);
         let leaves = queue(&gate, None);
         drop(holder);
@@ -84,7 +84,7 @@ fn one_who_comes_into_a_slot_that_was_left_under_the_turn_gets_in() {
 
 #[test]
 fn two_cancellations_that_meet_an_offer_lose_nothing() {
-    check(
+    check_at_length(
         3,
         "three threads: the slot is free when all have left",
         || {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use loom::thread;
+use tidegate::model::{Budget, Slots};
 use tidegate::{Admission, Gate};
 use tidegate_loom_tests::{
     check, check_at_length, enter, granted, handle, idle, is_in, look, manual, queue, settings,
@@ -88,7 +89,7 @@ fn a_newcomer_meets_a_turn_that_opens(rank: Option<u32>) {
 
 #[test]
 fn a_newcomer_never_passes_one_that_queued_as_the_gate_opened() {
-    check(
+    check_at_length(
         3,
         "the turn clears no flag of an arrival it has not seen",
         || {
@@ -99,7 +100,7 @@ fn a_newcomer_never_passes_one_that_queued_as_the_gate_opened() {
 
 #[test]
 fn a_newcomer_never_passes_one_of_its_rank_that_queued_as_it_opened() {
-    check(3, "the rank's own flag is kept as the worker's is", || {
+    check_at_length(3, "the rank's own flag is kept as the worker's is", || {
         a_newcomer_meets_a_turn_that_opens(Some(0));
     });
 }
@@ -120,5 +121,33 @@ fn one_turn_serves_lanes_in_the_order_they_came() {
         assert!(look(&mut younger).is_none() && !is_in(&mut youngest));
         drop((granted(older), younger, youngest, holders.0));
         idle(&gate);
+    });
+}
+
+#[test]
+fn flags_of_an_unseen_arrival_outlast_the_turn() {
+    check(4, "marks before flags, against flags before marks", || {
+        let pieces = Arc::new((Budget::new(2, 1, 1), Slots::new()));
+        // Somebody was here, and left.
+        pieces.0.announce();
+        let slot = pieces.1.acquire();
+        let turns = pieces.clone();
+        let turn = thread::spawn(move || {
+            let (budget, slots) = &*turns;
+            let mut listed = false;
+            loop {
+                budget.before_look();
+                listed |= !slots.drain().is_empty();
+                if !budget.relax(listed) {
+                    return;
+                }
+            }
+        });
+        let (budget, slots) = &*pieces;
+        slots.occupy(slot, 0);
+        budget.announce();
+        assert!(budget.enter_unranked(0).is_none(), "the queue was passed");
+        turn.join().unwrap();
+        assert!(budget.enter_unranked(0).is_none(), "the queue was passed");
     });
 }

@@ -2,8 +2,10 @@
 #![cfg(tidegate_loom)]
 
 use loom::thread;
+use tidegate::Gate;
 use tidegate_loom_tests::{
-    check, enter, gate, granted, handle, idle, is_in, look, queue, ranked, report, settings,
+    check, check_at_length, enter, gate, granted, handle, idle, is_in, look, manual, queue, report,
+    settings, with_ranks,
 };
 
 #[test]
@@ -48,43 +50,69 @@ fn a_release_that_meets_a_shrink_does_not_slip_past_it() {
     );
 }
 
+fn growth_meets_an_arrival(gate: Gate, grow: impl FnOnce(&Gate) + Send + 'static) {
+    let gate = handle(gate);
+    let _holder = enter(&gate, None);
+    let other = gate.clone();
+    let thread = thread::spawn(move || grow(&other));
+    let mut arrival = gate.request_owned(Some(0)).unwrap();
+    thread.join().unwrap();
+    assert!(is_in(&mut arrival));
+    assert_eq!(gate.snapshot().worker.running, 2, "accounted for once");
+}
+
 #[test]
 fn growth_that_meets_an_arrival_lets_it_in() {
     check(
         3,
         "no request queues behind room that has just come",
         || {
-            let gate = handle(gate(1, 1, 1));
-            let _holder = enter(&gate, None);
-            let other = gate.clone();
-            let thread = thread::spawn(move || other.request_owned(None).unwrap());
-            gate.set_limits(settings(2, 2, 1)).unwrap();
-            let mut arrival = thread.join().unwrap();
-            assert!(is_in(&mut arrival));
+            growth_meets_an_arrival(gate(1, 1, 1), |gate| {
+                gate.set_limits(settings(2, 2, 1)).unwrap();
+            });
         },
     );
 }
 
 #[test]
+fn a_report_that_meets_an_arrival_lets_it_in_under_one_lane() {
+    check_at_length(3, "ranked or not, the room that came is used", || {
+        growth_meets_an_arrival(gate(1, 1, 1), |gate| {
+            gate.report_engine(report(&[0, 1])).unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_report_that_meets_an_arrival_at_once_accounts_for_it_once() {
+    check(3, "under its rank or none, and given back there", || {
+        let gate = handle(gate(2, 2, 0));
+        let other = gate.clone();
+        let thread = thread::spawn(move || drop(other.try_admit(Some(1))));
+        gate.report_engine(report(&[0, 1])).unwrap();
+        thread.join().unwrap();
+        idle(&gate);
+    });
+}
+
+#[test]
 fn a_debt_is_paid_before_anybody_is_let_in() {
     check(3, "two releases after a shrink: the second is room", || {
-        let gate = handle(ranked(2, 2, 1));
-        let holders = [Some(0), Some(0), Some(1)].map(|rank| enter(&gate, rank));
+        let gate = handle(with_ranks(manual(2, 2, 1)));
+        let [first, second, third] = [Some(0), Some(0), Some(1)].map(|rank| enter(&gate, rank));
         gate.set_limits(settings(1, 1, 1)).unwrap();
         let mut ticket = queue(&gate, Some(1));
-        let [first, second, third] = holders;
-        let other = thread::spawn(move || drop(first));
         drop(third);
-        let early = look(&mut ticket);
-        assert!(early.is_none() || gate.snapshot().worker.running <= 2);
-        other.join().unwrap();
-        let running = gate.snapshot().worker.running;
-        assert_eq!(running, 2, "one stays, and one took the other's place");
-        if early.is_none() {
-            drop(granted(ticket));
-        }
-        drop((early, second));
-        idle(&gate);
+        let other = gate.clone();
+        let turn = thread::spawn(move || other.settle());
+        assert!(look(&mut ticket).is_none(), "two still run");
+        drop(first);
+        turn.join().unwrap();
+        gate.settle();
+        let _permit = granted(ticket);
+        assert_eq!(gate.snapshot().worker.running, 2, "and nobody else");
+        assert!(gate.try_admit(None).is_err());
+        drop(second);
     });
 }
 
@@ -108,20 +136,6 @@ fn a_queue_that_shrinks_under_an_arrival_keeps_its_limit() {
             assert_eq!(gate.snapshot().worker.running, 0);
         },
     );
-}
-
-#[test]
-fn a_report_that_meets_an_arrival_accounts_for_it_once() {
-    check(3, "ranked or not, it gets in where there is room", || {
-        let gate = handle(gate(1, 1, 1));
-        let _holder = enter(&gate, None);
-        let other = gate.clone();
-        let thread = thread::spawn(move || other.request_owned(Some(0)).unwrap());
-        gate.report_engine(report(&[0, 1])).unwrap();
-        let mut arrival = thread.join().unwrap();
-        assert!(is_in(&mut arrival));
-        assert_eq!(gate.snapshot().worker.running, 2);
-    });
 }
 
 #[test]

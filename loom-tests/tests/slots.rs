@@ -54,18 +54,16 @@ fn whoever_has_arrived_is_seen_though_a_neighbour_is_slow() {
 
 #[test]
 fn marks_of_two_arrivals_both_outlast_a_look() {
-    check(3, "three threads: the turn looks as both come", || {
+    check(5, "the turn looks as one comes after the other", || {
         let slots = slots();
-        let come = |lane| {
-            let other = Arc::clone(&slots);
-            thread::spawn(move || arrive(&other, lane))
-        };
-        let arrivals = [come(1), come(2)];
-        let mut seen = slots.drain();
-        let places = arrivals.map(|arrival| arrival.join().unwrap());
+        let own = [slots.acquire(), slots.acquire()];
+        let other = Arc::clone(&slots);
+        let turn = thread::spawn(move || other.drain());
+        let places = own.map(|slot| slots.occupy(slot, 0));
+        let mut seen = turn.join().unwrap();
         seen.extend(slots.drain());
         for place in places {
-            assert!(seen.iter().any(|(age, _)| *age == place.age()));
+            assert!(seen.contains(&(place.age(), 0)));
         }
     });
 }
@@ -215,5 +213,22 @@ fn the_first_slots_are_made_once() {
         let mut both = [mine, theirs];
         both.sort_unstable();
         assert_eq!(both, [0, 1], "room for more than they need");
+    });
+}
+
+#[test]
+fn a_popper_that_slept_takes_no_slot_that_is_in_use() {
+    check(4, "the same first slot, and another second", || {
+        let slots = slots();
+        let (first, second) = (slots.acquire(), slots.acquire());
+        slots.release(second);
+        slots.release(first);
+        let other = Arc::clone(&slots);
+        let thread = thread::spawn(move || other.acquire());
+        let (top, below) = (slots.acquire(), slots.acquire());
+        slots.release(top);
+        let mut used = [below, thread.join().unwrap(), slots.acquire()];
+        used.sort_unstable();
+        assert!(used.windows(2).all(|pair| pair[0] != pair[1]), "{used:?}");
     });
 }
