@@ -7,6 +7,7 @@ use serde_json::Value;
 use tidegate::EngineReport;
 use tracing::{debug, info, warn};
 
+pub use super::known::KnownEngine;
 use super::shared::Shared;
 use crate::proxy::engine::{Engine, EngineError};
 
@@ -16,15 +17,6 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Pauses between attempts: doubled from the first up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(10);
-
-/// What flags say about the engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownEngine {
-    /// Its data-parallel ranks; one rank, 0, if only `max_num_seqs` is known.
-    pub ranks: Option<Vec<u32>>,
-    /// Sequences in one batch of one rank.
-    pub max_num_seqs: Option<u32>,
-}
 
 /// One kind of engine: where it tells its size, and how to read that.
 struct Kind {
