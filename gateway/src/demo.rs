@@ -1,10 +1,11 @@
 //! The demo: simulated engines, a worker before each, and a load that is now
-//! and then too much for them, all in one process.
+//! and then too much for them, all in one process. A part imports only from parts
+//! above it.
 //!
 //! | part | what it holds |
 //! | --- | --- |
+//! | [`ports`] | addresses, with a way out when one is taken |
 //! | [`stack`] | the servers |
-//! | [`ports`] | their addresses, with a way out when one is taken |
 //! | [`view`] | what is printed |
 
 pub mod ports;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::failure::Failure;
 use crate::cli::live::Status;
-use crate::cli::print;
+use crate::cli::output::print;
 use crate::cli::values::{rate, seconds};
 use crate::load::{Arrivals, Client, Load, Mix, Target, play};
 use stack::Stack;

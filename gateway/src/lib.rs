@@ -1,12 +1,26 @@
 //! The gateway: everything around the gate that reads flags and environment,
 //! opens sockets and speaks HTTP. The `tidegate` program is a thin `main`
 //! over this library.
+//!
+//! A part imports only from parts above it, and so do the parts within each.
+//!
+//! | part | what it holds |
+//! | --- | --- |
+//! | [`cli`] | what the commands have in common |
+//! | [`config`] | the gate's limits, from flags and environment |
+//! | [`proxy`] | what stands between a client and an engine |
+//! | [`engine`] | a simulated engine |
+//! | [`worker`] | the gate in front of an engine |
+//! | [`load`] | a load generator |
+//! | [`demo`] | engines, workers and load in one process |
+//! | [`program`] | the command line |
 
 pub mod cli;
 pub mod config;
 pub mod demo;
 pub mod engine;
 pub mod load;
+pub mod program;
 pub mod proxy;
 pub mod worker;
 

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tidegate_gateway::cli::main()
+    tidegate_gateway::program::main()
 }

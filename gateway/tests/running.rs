@@ -2,7 +2,35 @@
 
 mod program;
 
+use std::process::Output;
+
 use program::{Running, output, text};
+
+/// A simulated engine that is 100 times as fast as an H100, and its URL.
+fn fast_engine() -> (Running, String) {
+    let engine = Running::start(&[
+        "engine",
+        "--listen",
+        "127.0.0.1:0",
+        "--speed",
+        "100",
+        "--log-format",
+        "json",
+    ]);
+    let line: serde_json::Value =
+        serde_json::from_str(&engine.wait_for("listening")).expect("JSON");
+    let url = line["url"].as_str().expect("a URL").to_owned();
+    (engine, url)
+}
+
+/// The load generator got answers, and nothing but answers.
+fn assert_answered(load: &Output) {
+    let summary = text(&load.stdout);
+    assert!(
+        summary.contains("first token") && !summary.contains("failed"),
+        "{summary}"
+    );
+}
 
 #[test]
 fn an_engine_stops_cleanly_on_either_signal() {
@@ -30,25 +58,10 @@ fn log_lines_can_be_json() {
 /// Requests reach an engine from the load generator and are answered.
 #[test]
 fn load_reaches_a_simulated_engine() {
-    let mut engine = Running::start(&[
-        "engine",
-        "--listen",
-        "127.0.0.1:0",
-        "--speed",
-        "100",
-        "--log-format",
-        "json",
-    ]);
-    let line: serde_json::Value =
-        serde_json::from_str(&engine.wait_for("listening")).expect("JSON");
-    let url = line["url"].as_str().expect("a URL");
-    let output = output(&["load", "--url", url, "--rate", "50", "--duration", "0.5"]);
-    let summary = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{summary}");
-    assert!(
-        summary.contains("first token") && !summary.contains("failed"),
-        "{summary}"
-    );
+    let (mut engine, url) = fast_engine();
+    let output = output(&["load", "--url", &url, "--rate", "50", "--duration", "0.5"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_answered(&output);
     assert_eq!(engine.stop("-TERM"), Some(0));
 }
 
@@ -64,22 +77,11 @@ fn a_recorded_trace_replays() {
     };
     let trace = std::path::Path::new(&folder).join("azure/AzureLLMInferenceTrace_conv.csv");
     let trace = trace.to_str().expect("UTF-8");
-    let engine = Running::start(&[
-        "engine",
-        "--listen",
-        "127.0.0.1:0",
-        "--speed",
-        "100",
-        "--log-format",
-        "json",
-    ]);
-    let line: serde_json::Value =
-        serde_json::from_str(&engine.wait_for("listening")).expect("JSON");
-    let url = line["url"].as_str().expect("a URL");
+    let (_engine, url) = fast_engine();
     let output = output(&[
         "load",
         "--url",
-        url,
+        &url,
         "--trace",
         trace,
         "--speed",
@@ -87,11 +89,7 @@ fn a_recorded_trace_replays() {
         "--duration",
         "2",
     ]);
-    let summary = text(&output.stdout);
-    assert!(
-        summary.contains("first token") && !summary.contains("failed"),
-        "{summary}"
-    );
+    assert_answered(&output);
 }
 
 #[test]

@@ -1,10 +1,13 @@
-//! The limit flags of a command.
+//! The flags that several commands take: the limits, and the size that they follow.
 
 use std::ffi::OsString;
 
 use clap::Args;
 
 use tidegate::Settings;
+use tidegate::limits::{
+    MAX_ENGINE_REQUEST_LIMIT, MAX_ENGINE_REQUEST_WAITING_LIMIT, MAX_REQUEST_QUEUE_LIMIT,
+};
 
 use super::resolve::{Resolved, resolve};
 use super::setting::{OutOfRange, Setting};
@@ -69,4 +72,33 @@ impl LimitArgs {
 fn process_environment(name: &str) -> Option<String> {
     let value: OsString = std::env::var_os(name)?;
     Some(value.to_string_lossy().into_owned())
+}
+
+/// Reads an engine's `max_num_seqs` from a flag. Defaults that are in range
+/// must follow from it, whatever else is set.
+///
+/// # Errors
+/// A text that names the range.
+pub fn parse_max_num_seqs(text: &str) -> Result<u32, String> {
+    let most = MAX_ENGINE_REQUEST_LIMIT
+        .min(MAX_ENGINE_REQUEST_WAITING_LIMIT)
+        .min(MAX_REQUEST_QUEUE_LIMIT / 2);
+    let number = text.trim().parse().ok();
+    number
+        .filter(|value| (1..=most).contains(value))
+        .ok_or_else(|| format!("max_num_seqs is an integer from 1 to {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_must_give_limits_in_range() {
+        assert_eq!(parse_max_num_seqs(" 256 "), Ok(256));
+        for text in ["0", "-1", "", "4294967295", "x"] {
+            let error = parse_max_num_seqs(text).unwrap_err();
+            assert!(error.contains("from 1 to "), "{error}");
+        }
+    }
 }

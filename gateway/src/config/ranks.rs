@@ -71,6 +71,17 @@ pub fn show_ranks(ranks: &[u32]) -> String {
     parts.join(", ")
 }
 
+/// Rank ids, ascending and without duplicates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranks(pub Vec<u32>);
+
+impl std::str::FromStr for Ranks {
+    type Err = RanksError;
+    fn from_str(text: &str) -> Result<Self, RanksError> {
+        parse_ranks(text).map(Ranks)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,12 +4,9 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde_json::json;
-use tidegate::limits::{
-    MAX_ENGINE_REQUEST_LIMIT, MAX_ENGINE_REQUEST_WAITING_LIMIT, MAX_REQUEST_QUEUE_LIMIT,
-};
 
-use super::args::LimitArgs;
-use super::ranks::{RanksError, parse_ranks, show_ranks};
+use super::args::{LimitArgs, parse_max_num_seqs};
+use super::ranks::{Ranks, parse_ranks, show_ranks};
 use super::resolve::{Effective, Resolved, Source};
 use super::setting::{OutOfRange, Setting};
 
@@ -34,32 +31,6 @@ pub struct ConfigArgs {
     /// The limits, exactly as `tidegate worker` takes them.
     #[command(flatten)]
     pub limits: LimitArgs,
-}
-
-/// Rank ids, ascending and without duplicates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ranks(pub Vec<u32>);
-
-impl std::str::FromStr for Ranks {
-    type Err = RanksError;
-    fn from_str(text: &str) -> Result<Self, RanksError> {
-        parse_ranks(text).map(Ranks)
-    }
-}
-
-/// Reads an engine's `max_num_seqs` from a flag. Defaults that are in range
-/// must follow from it, whatever else is set.
-///
-/// # Errors
-/// A text that names the range.
-pub fn parse_max_num_seqs(text: &str) -> Result<u32, String> {
-    let most = MAX_ENGINE_REQUEST_LIMIT
-        .min(MAX_ENGINE_REQUEST_WAITING_LIMIT)
-        .min(MAX_REQUEST_QUEUE_LIMIT / 2);
-    let number = text.trim().parse().ok();
-    number
-        .filter(|value| (1..=most).contains(value))
-        .ok_or_else(|| format!("max_num_seqs is an integer from 1 to {most}"))
 }
 
 /// Resolves and renders: a table that explains itself, or JSON.
@@ -241,14 +212,5 @@ mod tests {
             json!(null)
         );
         assert_eq!(value["warnings"].as_array().map(Vec::len), Some(1));
-    }
-
-    #[test]
-    fn a_report_must_give_limits_in_range() {
-        assert_eq!(parse_max_num_seqs(" 256 "), Ok(256));
-        for text in ["0", "-1", "", "4294967295", "x"] {
-            let error = parse_max_num_seqs(text).unwrap_err();
-            assert!(error.contains("from 1 to "), "{error}");
-        }
     }
 }

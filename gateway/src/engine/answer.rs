@@ -12,17 +12,15 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::connection::Connection;
 use super::live::{Event, Request};
 use super::misbehave::Misbehave;
-use super::server::Connection;
 use super::wire::{Answer, error_body};
 
 /// Tokens after which misbehaviour in mid-stream strikes.
 const MID_STREAM_TOKENS: u32 = 3;
 /// From the role-only chunk to the first token.
 const ROLE_ONLY_DELAY: Duration = Duration::from_secs(1);
-/// Lets what was written leave the socket before the reset overtakes it.
-const BEFORE_RESET: Duration = Duration::from_millis(20);
 /// Frames between the writer and a slow client.
 const FRAMES: usize = 16;
 
@@ -223,15 +221,5 @@ impl Call {
             self.misbehave,
             Some(StallMid | ResetMid | Truncated | ErrorEvent)
         )
-    }
-}
-
-impl Connection {
-    /// Resets the connection once what was written had time to leave. Never
-    /// returns: the connection's task, and with it the caller, is dropped.
-    async fn reset<T>(&self) -> T {
-        sleep(BEFORE_RESET).await;
-        self.reset.cancel();
-        std::future::pending().await
     }
 }

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use super::answer::{self, Call};
 use super::batch::Work;
+use super::connection::Connection;
 use super::live::{Event, Rank};
 use super::misbehave::Misbehave;
-use super::server::{Connection, EngineState};
+use super::state::EngineState;
 use super::wire::{Answer, EmbeddingBody, GenerateBody, Kind, error_body, inputs, natural_length};
 
 /// Exact number of prompt tokens, instead of the estimate from the text.

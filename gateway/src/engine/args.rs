@@ -8,9 +8,10 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::BatchConfig;
+use super::config::EngineConfig;
 use super::cost::CostModel;
 use super::misbehave::Misbehave;
-use super::server::{Engine, EngineConfig};
+use super::server::Engine;
 
 /// A simulated inference engine: continuous batching, a KV cache that overflows,
 /// and the step times of Llama-2-7B on an H100, without a GPU or a model.

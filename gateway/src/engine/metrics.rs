@@ -9,8 +9,8 @@ use std::sync::Arc;
 use metrics::{Counter, Gauge, Histogram, counter, describe_gauge, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use super::live::RankCounts;
-use super::server::EngineConfig;
+use super::config::EngineConfig;
+use super::counts::RankCounts;
 
 const TTFT: &str = "vllm:time_to_first_token_seconds";
 const E2E: &str = "vllm:e2e_request_latency_seconds";

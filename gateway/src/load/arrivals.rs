@@ -11,7 +11,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::Planned;
+use super::planned::Planned;
 
 /// How long clients that leave are prepared to wait, in seconds, on average.
 const PATIENCE_SECONDS: f64 = 1.0;

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use tokio::time::Instant;
 
-use super::Planned;
+use super::planned::Planned;
 
 /// A server that load can be sent to, such as `http://127.0.0.1:8100`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,9 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use super::arrivals::{Arrivals, Mix};
 use super::client::{Client, Target};
-use super::trace::TraceError;
-use super::{Arrivals, Load, Mix, Planned, Tally, play, read_trace};
+use super::planned::Planned;
+use super::run::{Load, play};
+use super::tally::Tally;
+use super::trace::{TraceError, read_trace};
 use crate::cli::live::Status;
 use crate::cli::values::{rate, seconds, share};
 

@@ -7,7 +7,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Client, Target};
-use super::{Planned, Tally};
+use super::planned::Planned;
+use super::tally::Tally;
 
 /// A load under way. Clones look at the same one.
 #[derive(Debug, Clone, Default)]
@@ -85,19 +86,16 @@ mod tests {
         "http://127.0.0.1:1".parse().expect("a target")
     }
 
+    async fn played(schedule: impl Iterator<Item = Planned>, stop: &CancellationToken) -> Tally {
+        let load = Load::default();
+        play(schedule, &[nobody()], &Client::new("sim"), &load, stop).await;
+        load.tally()
+    }
+
     #[tokio::test]
     async fn every_request_of_a_schedule_ends() {
-        let load = Load::default();
         let schedule = (0..20).map(|_| planned(Duration::ZERO));
-        play(
-            schedule,
-            &[nobody()],
-            &Client::new("sim"),
-            &load,
-            &CancellationToken::new(),
-        )
-        .await;
-        let tally = load.tally();
+        let tally = played(schedule, &CancellationToken::new()).await;
         assert_eq!(
             (tally.sent, tally.failures(), tally.in_flight()),
             (20, 20, 0)
@@ -106,26 +104,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_ends_a_schedule_that_never_would() {
-        let load = Load::default();
         let stop = CancellationToken::new();
         stop.cancel();
         let endless = std::iter::repeat_with(|| planned(Duration::from_secs(3600)));
-        play(endless, &[nobody()], &Client::new("sim"), &load, &stop).await;
-        assert_eq!(load.tally().sent, 0);
+        assert_eq!(played(endless, &stop).await.sent, 0);
     }
 
     #[tokio::test]
     async fn a_time_beyond_the_clock_ends_the_schedule() {
         let schedule = std::iter::once(planned(Duration::MAX));
-        let load = Load::default();
-        play(
-            schedule,
-            &[nobody()],
-            &Client::new("sim"),
-            &load,
-            &CancellationToken::new(),
-        )
-        .await;
-        assert_eq!(load.tally().sent, 0);
+        let tally = played(schedule, &CancellationToken::new()).await;
+        assert_eq!(tally.sent, 0);
     }
 }

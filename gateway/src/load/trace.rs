@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::Planned;
+use super::planned::Planned;
 
 /// Why a trace could not be read.
 #[derive(Debug, Error)]

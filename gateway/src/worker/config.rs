@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use http::StatusCode;
-use thiserror::Error;
-use tidegate::{LimitError, Settings};
+use tidegate::Settings;
 
+use super::error::ConfigError;
+use super::known::KnownEngine;
 use super::refusal::{OVERLOADED, parse_status};
-use super::report::KnownEngine;
 use super::routes::GateRoute;
 use crate::cli::values::seconds;
-use crate::config::LimitArgs;
-use crate::config::show::{Ranks, parse_max_num_seqs};
+use crate::config::args::parse_max_num_seqs;
+use crate::config::{LimitArgs, Ranks};
 use crate::proxy::engine::EngineUrl;
 
 /// Where the status of refusals is read from.
@@ -195,26 +195,6 @@ fn status_from_environment() -> StatusCode {
         tracing::warn!("{STATUS_VARIABLE}={value:?} {why}; refusals say {OVERLOADED}");
         default_status()
     })
-}
-
-/// Why a worker cannot be made or started.
-#[derive(Debug, Error)]
-pub enum ConfigError {
-    /// A limit out of its range.
-    #[error(transparent)]
-    Limit(#[from] LimitError),
-    /// A setting out of its range.
-    #[error("{0}")]
-    Setting(String),
-    /// The metrics could not be set up.
-    #[error("metrics: {0}")]
-    Metrics(String),
-}
-
-impl From<ConfigError> for std::io::Error {
-    fn from(error: ConfigError) -> Self {
-        std::io::Error::new(std::io::ErrorKind::InvalidInput, error)
-    }
 }
 
 #[cfg(test)]

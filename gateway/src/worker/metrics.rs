@@ -7,7 +7,7 @@ use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tidegate::{Gate, Lane};
 
-use super::config::ConfigError;
+use super::error::ConfigError;
 
 /// Upper bounds of the queue wait's buckets, in seconds: 12 from 1 ms to 60 s,
 /// each 2.7 times the one before.

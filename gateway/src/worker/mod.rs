@@ -1,19 +1,27 @@
 //! `tidegate worker`: the gate in front of one engine.
 //!
+//! A part imports only from parts above it.
+//!
 //! | part | what it holds |
 //! | --- | --- |
-//! | [`config`] | flags, and everything that makes a worker |
+//! | `known` | what is known of the engine without asking it |
+//! | `error` | why there is no worker |
 //! | [`routes`] | which requests are gated |
-//! | `forward` | a request's way: gate, engine, and back |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
-//! | [`refusal`], `answer`, `own` | what the worker says itself |
-//! | [`report`] | how the gate learns the engine's size |
+//! | `answer`, [`refusal`] | what the worker says itself |
+//! | [`config`] | flags, and everything that makes a worker |
 //! | [`metrics`] | `/metrics` |
+//! | `shared` | what every request needs |
+//! | [`report`] | how the gate learns the engine's size |
+//! | `own` | the worker's own routes |
+//! | `forward` | a request's way: gate, engine, and back |
 //! | `serve` | connections |
 
 mod answer;
 pub mod config;
+mod error;
 mod forward;
+mod known;
 pub mod metrics;
 mod own;
 pub mod refusal;
@@ -33,7 +41,9 @@ use tidegate::Gate;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
-pub use config::{ConfigError, WorkerArgs, WorkerConfig, WorkerType};
+pub use config::{WorkerArgs, WorkerConfig, WorkerType};
+pub use error::ConfigError;
+pub use known::KnownEngine;
 
 use crate::proxy::body::BufferBudget;
 use crate::proxy::engine::Engine;
@@ -72,7 +82,7 @@ impl Worker {
             .settings(config.settings)
             .build()
             .map_err(ConfigError::from)?;
-        let worker_type = config.worker_type.map(config::WorkerType::label);
+        let worker_type = config.worker_type.map(WorkerType::label);
         let shared = Arc::new(Shared {
             metrics: Metrics::new(gate.clone(), &config.metrics_prefix, worker_type)?,
             gate,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tidegate::EngineReport;
 use tracing::{debug, info, warn};
 
+pub use super::known::KnownEngine;
 use super::shared::Shared;
 use crate::proxy::engine::{Engine, EngineError};
 
@@ -16,15 +17,6 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Pauses between attempts: doubled from the first up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(10);
-
-/// What flags say about the engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownEngine {
-    /// Its data-parallel ranks; one rank, 0, if only `max_num_seqs` is known.
-    pub ranks: Option<Vec<u32>>,
-    /// Sequences in one batch of one rank.
-    pub max_num_seqs: Option<u32>,
-}
 
 /// One kind of engine: where it tells its size, and how to read that.
 struct Kind {
@@ -62,9 +54,12 @@ fn sglang(page: &Value) -> Option<EngineReport> {
     };
     let shared = page["enable_dp_attention"] == Value::Bool(true);
     let measured = &page["internal_states"][0]["effective_max_running_requests_per_dp"];
-    let configured = number(&page["max_running_requests"]);
-    let max_num_seqs = number(measured)
-        .or_else(|| configured.map(|all| if shared { (all / ranks).max(1) } else { all }))?;
+    let configured = count(&page["max_running_requests"]);
+    let per_rank = |all: u32| match shared {
+        true if all > 0 => (all / ranks).max(1),
+        _ => all,
+    };
+    let max_num_seqs = number(measured).or_else(|| configured.map(per_rank))?;
     let first = match page.get("data_parallel_start_rank") {
         None | Some(Value::Null) => 0,
         Some(first) => u32::try_from(first.as_u64()?).ok()?,
@@ -79,14 +74,18 @@ fn sglang(page: &Value) -> Option<EngineReport> {
 fn one_rank(max_num_seqs: &Value) -> Option<EngineReport> {
     Some(EngineReport {
         ranks: vec![0],
-        max_num_seqs: Some(number(max_num_seqs)?),
+        max_num_seqs: Some(count(max_num_seqs)?),
     })
+}
+
+/// A number that fits.
+fn count(value: &Value) -> Option<u32> {
+    u32::try_from(value.as_u64()?).ok()
 }
 
 /// A positive number that fits.
 fn number(value: &Value) -> Option<u32> {
-    let number = u32::try_from(value.as_u64()?).ok()?;
-    (number > 0).then_some(number)
+    count(value).filter(|&number| number > 0)
 }
 
 /// Reports what is known, and asks the engine for the rest until it answers.
@@ -101,7 +100,7 @@ pub(super) async fn discover(shared: &Shared, known: KnownEngine) {
     let mut pause = FIRST_PAUSE;
     let mut warned = false;
     loop {
-        match ask(&shared.engine).await {
+        let why = match ask(&shared.engine).await {
             Ok((name, mut report)) => {
                 if let Some(ranks) = &known.ranks {
                     report.ranks.clone_from(ranks);
@@ -109,14 +108,14 @@ pub(super) async fn discover(shared: &Shared, known: KnownEngine) {
                 if apply(shared, report, name) {
                     return;
                 }
+                "what it tells is not usable"
             }
-            Err(why) => {
-                debug!(engine = %shared.engine.url(), why, "the engine did not tell its size");
-                if !warned {
-                    warned = true;
-                    warn_of_fallback(shared, why);
-                }
-            }
+            Err(why) => why,
+        };
+        debug!(engine = %shared.engine.url(), why, "the engine did not tell its size");
+        if !warned {
+            warned = true;
+            warn_of_fallback(shared, why);
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LAST_PAUSE);
@@ -133,7 +132,13 @@ fn from_flags(known: &KnownEngine) -> Option<EngineReport> {
     })
 }
 
+/// Passes a report on to the gate. An unusable one changes nothing but the log.
 fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
+    if report.max_num_seqs == Some(0) {
+        // Limits that someone set could hide it from the gate.
+        warn!(from, "an engine that runs 0 sequences is not believed");
+        return false;
+    }
     let known = report.max_num_seqs.is_some();
     let ranks = report.ranks.len();
     match shared.gate.report_engine(report) {
@@ -240,6 +245,18 @@ mod tests {
     }
 
     #[test]
+    fn a_size_of_0_is_read_as_told() {
+        let read = |page: Value| sglang(&page).and_then(|report| report.max_num_seqs);
+        assert_eq!(read(json!({"max_running_requests": 0})), Some(0));
+        assert_eq!(
+            read(json!({"dp_size": 2, "max_running_requests": 0, "enable_dp_attention": true})),
+            Some(0)
+        );
+        let told = one_rank(&json!(0)).and_then(|report| report.max_num_seqs);
+        assert_eq!(told, Some(0));
+    }
+
+    #[test]
     fn pages_that_tell_nothing_usable_are_no_report() {
         for page in [
             json!({}),
@@ -247,7 +264,6 @@ mod tests {
             json!("x"),
             json!({"max_running_requests": null}),
             json!({"max_running_requests": -1}),
-            json!({"max_running_requests": 0}),
             json!({"max_running_requests": 1e30}),
             json!({"dp_size": 100_000, "max_running_requests": 8}),
             json!({"dp_size": "two", "max_running_requests": 8}),
@@ -255,6 +271,7 @@ mod tests {
             assert!(sglang(&page).is_none(), "{page}");
         }
         assert!(one_rank(&json!(null)).is_none());
+        assert!(one_rank(&json!(-1)).is_none());
         assert_eq!(
             one_rank(&json!(4)).and_then(|report| report.max_num_seqs),
             Some(4)

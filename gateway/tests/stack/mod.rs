@@ -4,33 +4,19 @@
 // Each test file uses its own part of this.
 #![allow(dead_code)]
 
+#[path = "../gate/mod.rs"]
+mod gate;
+
 use std::time::Duration;
 
-use tidegate::{Settings, Snapshot};
+use tidegate::Snapshot;
 use tidegate_gateway::engine::batch::BatchConfig;
 use tidegate_gateway::engine::{Engine, EngineConfig, RankCounts};
 use tidegate_gateway::load::{Client, Outcome, Planned};
 use tidegate_gateway::worker::{Worker, WorkerConfig};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
-/// What is waited for at most. Only a test that fails takes this long.
-pub const LONG: Duration = Duration::from_secs(5);
-
-/// Fails the test instead of hanging it.
-pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    timeout(LONG, future)
-        .await
-        .unwrap_or_else(|_| panic!("not within {LONG:?}: {what}"))
-}
-
-/// Limits per rank: running, waiting, queued.
-pub fn limits(running: u32, waiting: u32, queued: u32) -> Settings {
-    Settings {
-        engine_request_limit: Some(running),
-        engine_request_waiting_limit: Some(waiting),
-        request_queue_limit: Some(queued),
-    }
-}
+pub use gate::{LONG, limits, soon};
 
 /// An engine of `ranks` ranks that is `speed` times as fast as an H100.
 pub fn simulated(ranks: u32, max_num_seqs: u32, speed: f64) -> EngineConfig {
@@ -83,26 +69,12 @@ impl Stack {
 
     /// Waits until the gate looks so.
     pub async fn until(&self, what: &str, reached: impl Fn(&Snapshot) -> bool) {
-        let start = Instant::now();
-        loop {
-            let seen = self.snapshot();
-            if reached(&seen) {
-                return;
-            }
-            let late = start.elapsed() > LONG;
-            assert!(!late, "never: {what}; the gate has {seen:?}");
-            sleep(Duration::from_millis(2)).await;
-        }
+        gate::until(self.worker.gate(), what, reached).await;
     }
 
     /// Waits for running, waiting and queued requests in the whole worker.
     pub async fn holds(&self, running: u64, waiting: u64, queued: u64) {
-        let what = format!("{running} running, {waiting} waiting, {queued} queued");
-        self.until(&what, |seen| {
-            let worker = seen.worker;
-            (worker.running, worker.waiting, worker.queued) == (running, waiting, queued)
-        })
-        .await;
+        gate::holds(self.worker.gate(), running, waiting, queued).await;
     }
 
     /// Everyone has gone: gate and engine hold nothing, every request is

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate::Settings;
-use tidegate_gateway::worker::Worker;
+use tidegate_gateway::worker::{KnownEngine, Worker};
 
 use super::support::*;
 
@@ -83,6 +83,36 @@ async fn health_is_the_workers_and_ready_the_engines() {
         call.write(answer).await;
         assert_eq!(client.head().await, ready, "{engine_says}");
     }
+}
+
+/// Explicit limits would be in range all the same; the size is no more believed.
+#[tokio::test]
+async fn an_engine_of_size_0_is_not_believed() {
+    let engine = Engine::start().await;
+    let mut config = config(engine.addr);
+    config.settings = limits(1, 1, 1);
+    config.known_engine = KnownEngine {
+        ranks: Some(vec![4, 5]),
+        max_num_seqs: Some(0),
+    };
+    let worker = Worker::start(config).unwrap();
+    let mut bench = Bench { engine, worker };
+    for told in [0, 3] {
+        let mut call = bench.engine.call().await;
+        assert_eq!(bench.snapshot().lanes.len(), 1, "ranks are known");
+        let (_, text) = get(&bench, "/metrics").await;
+        assert!(text.contains("engine_reported 0\n"), "{text}");
+        let page = format!(r#"{{"max_running_requests": {told}}}"#);
+        call.write(format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{page}",
+            page.len()
+        ))
+        .await;
+    }
+    bench
+        .until("the ranks are known", |seen| seen.lanes.len() == 3)
+        .await;
+    assert_eq!(bench.snapshot().limits.engine_request_limit, 1);
 }
 
 #[tokio::test]

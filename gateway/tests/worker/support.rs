@@ -1,19 +1,17 @@
 //! A scripted engine, and what every test starts and ends with.
 
+#[path = "../gate/mod.rs"]
+mod gate;
+
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tidegate::{LaneSnapshot, Settings, Snapshot};
-use tidegate_gateway::worker::report::KnownEngine;
-use tidegate_gateway::worker::{Worker, WorkerConfig};
+use tidegate_gateway::worker::{KnownEngine, Worker, WorkerConfig};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
 
 pub use super::wire::Wire;
-
-/// What is waited for at most. Only a test that fails takes this long.
-pub const LONG: Duration = Duration::from_secs(5);
+pub use gate::{limits, soon};
 
 /// The head of a stream of events.
 pub const EVENTS: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -33,13 +31,6 @@ pub fn token() -> String {
 
 /// The end of a chunked body.
 pub const LAST: &str = "0\r\n\r\n";
-
-/// Fails the test instead of hanging it.
-pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    timeout(LONG, future)
-        .await
-        .unwrap_or_else(|_| panic!("not within {LONG:?}: {what}"))
-}
 
 /// An engine whose every answer is written by the test.
 pub struct Engine {
@@ -83,15 +74,6 @@ impl Engine {
     /// No call has come.
     pub fn is_idle(&mut self) -> bool {
         self.calls.try_recv().is_err()
-    }
-}
-
-/// Limits per rank: running, waiting, queued.
-pub fn limits(running: u32, waiting: u32, queued: u32) -> Settings {
-    Settings {
-        engine_request_limit: Some(running),
-        engine_request_waiting_limit: Some(waiting),
-        request_queue_limit: Some(queued),
     }
 }
 
@@ -156,25 +138,12 @@ impl Bench {
 
     /// Waits until the gate looks so.
     pub async fn until(&self, what: &str, reached: impl Fn(&Snapshot) -> bool) {
-        let start = std::time::Instant::now();
-        while !reached(&self.snapshot()) {
-            let seen = self.snapshot();
-            assert!(
-                start.elapsed() < LONG,
-                "never: {what}; the gate has {seen:?}"
-            );
-            sleep(Duration::from_millis(2)).await;
-        }
+        gate::until(self.worker.gate(), what, reached).await;
     }
 
     /// Waits for running, waiting and queued requests in the whole worker.
     pub async fn holds(&self, running: u64, waiting: u64, queued: u64) {
-        let what = format!("{running} running, {waiting} waiting, {queued} queued");
-        self.until(&what, |seen| {
-            let worker = seen.worker;
-            (worker.running, worker.waiting, worker.queued) == (running, waiting, queued)
-        })
-        .await;
+        gate::holds(self.worker.gate(), running, waiting, queued).await;
     }
 
     /// A stream that has sent its first token.

@@ -1,0 +1,148 @@
+//! The command line of `tidegate`: reads it, and runs the command that it names.
+//!
+//! Exit codes: 0 after a clean stop, 1 when something failed, 2 for a command
+//! line that is not understood.
+
+mod help;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::cli::failure::Failure;
+use crate::cli::logging::{self, LogFormat};
+use crate::cli::output::print;
+use crate::cli::stop;
+use crate::config::show::{self, ConfigArgs};
+use crate::demo::{self, DemoArgs};
+use crate::engine::{self, EngineArgs};
+use crate::load::{self, command::LoadArgs};
+use crate::worker::{self, WorkerArgs};
+
+/// Admission control for inference workers.
+///
+/// Decides which requests enter an engine, which wait, and which are refused, before
+/// they cost the engine anything. Without a command it starts the demo.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, after_help = help::PROGRAM)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    demo: DemoArgs,
+
+    /// How log lines look, on standard error.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, help_heading = "Logging")]
+    log_format: LogFormat,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run engines, workers and traffic on this machine (also what no command does).
+    ///
+    /// Two simulated engines, the gate before each, and a bursty load that is now and
+    /// then too much for them, so that there is something to queue and to refuse.
+    #[command(after_help = help::DEMO)]
+    Demo(DemoArgs),
+
+    /// Put the gate in front of an inference engine.
+    ///
+    /// Passes everything through and decides, for requests that generate, whether they
+    /// enter the engine, wait in the queue, or are refused with status 529.
+    #[command(after_help = help::WORKER)]
+    Worker(WorkerArgs),
+
+    /// Show the limits that flags and environment amount to, and where each came from.
+    ///
+    /// Starts nothing. Takes the limit flags of `tidegate worker` and reads the same
+    /// environment; --max-num-seqs and --dp-ranks stand in for the engine's report.
+    #[command(after_help = help::CONFIG)]
+    Config(ConfigArgs),
+
+    /// Start a simulated inference engine: no GPU, the step times of one.
+    ///
+    /// It batches, fills a KV cache and streams tokens as a real engine does, behind
+    /// OpenAI's routes. For trying things out, and for tests.
+    #[command(after_help = help::ENGINE)]
+    Engine(EngineArgs),
+
+    /// Send load to a worker, a frontend or an engine: bursty, open-loop, with outcomes counted.
+    ///
+    /// Requests start when their schedule says, however slow the answers are, and
+    /// latencies count from the intended start. Prompt lengths travel in headers that
+    /// the simulated engine reads.
+    #[command(after_help = help::LOAD)]
+    Load(LoadArgs),
+}
+
+/// Parses the process's arguments, runs what they ask for, and says how it ended.
+pub fn main() -> ExitCode {
+    // Prints help, or what was wrong and what is accepted, and exits 0 or 2.
+    let cli = Cli::parse();
+    logging::start(
+        cli.log_format,
+        cli.command
+            .as_ref()
+            .map_or(LevelFilter::WARN, Command::log_level),
+    );
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+impl Command {
+    /// What is logged unless `RUST_LOG` says otherwise.
+    fn log_level(&self) -> LevelFilter {
+        match self {
+            // It has lines of its own, which say the same.
+            Command::Demo(_) => LevelFilter::WARN,
+            _ => LevelFilter::INFO,
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    if cli.command.is_some() && cli.demo != DemoArgs::default() {
+        let message = "demo flags come without a command, or after `demo`: \
+                       see `tidegate --help`";
+        return Err(Failure::usage(message));
+    }
+    match cli.command {
+        Some(Command::Config(args)) => {
+            print(&show::render(&args)?)?;
+            Ok(())
+        }
+        Some(Command::Worker(args)) => with_stop(async |stop| {
+            let address = args.listen;
+            let ended = worker::run(args, stop).await;
+            ended.map_err(|error| Failure::listening(address, &error))
+        }),
+        Some(Command::Engine(args)) => with_stop(async |stop| {
+            let address = args.listen;
+            let ended = engine::run(args, stop).await;
+            ended.map_err(|error| Failure::listening(address, &error))
+        }),
+        Some(Command::Load(args)) => with_stop(async |stop| {
+            let tally = load::command::run(&args, &stop).await?;
+            print(&format!("What became of the requests\n{tally}"))?;
+            Ok(())
+        }),
+        Some(Command::Demo(args)) => with_stop(async |stop| demo::run(args, stop).await),
+        None => with_stop(async |stop| demo::run(cli.demo, stop).await),
+    }
+}
+
+/// Runs a command that ends by itself or when Ctrl-C or SIGTERM cancels its token.
+fn with_stop(
+    command: impl AsyncFnOnce(CancellationToken) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async { command(stop::token()?).await })
+}
