@@ -6,7 +6,7 @@
 use std::task::Waker;
 
 use crate::budget::{self, Flags};
-use crate::gate::Gate;
+use crate::handle::Gate;
 use crate::sync::{Arc, Ordering, fence};
 use crate::word::step::{Relaxed, Who};
 use crate::word::{Delta, I, Kind, N, T};
@@ -248,7 +248,7 @@ impl Budget {
     /// A ranked request that still waits ends.
     pub fn leave_ranked(&self, home: usize) {
         let both = Delta::ranked(Kind::Running).and(Delta::ranked(Kind::Waiting));
-        self.0.give_back_ranked(home, both);
+        self.0.share(home).add(both);
     }
 
     /// An unranked request gets its first token.
