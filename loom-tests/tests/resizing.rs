@@ -85,7 +85,7 @@ fn a_report_that_meets_an_arrival_lets_it_in_under_one_lane() {
 
 #[test]
 fn a_report_that_meets_an_arrival_at_once_accounts_for_it_once() {
-    check(3, "under its rank or none, and given back there", || {
+    check_at_length(3, "under its rank or none, and given back there", || {
         let gate = handle(gate(2, 2, 0));
         let other = gate.clone();
         let thread = thread::spawn(move || drop(other.try_admit(Some(1))));
