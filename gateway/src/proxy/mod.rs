@@ -6,6 +6,7 @@
 //!
 //! | part | what it holds |
 //! | --- | --- |
+//! | [`watched`] | clients that leave |
 //! | [`headers`] | which headers cross |
 //! | `sse` | events out of a stream's bytes |
 //! | `shapes` | what an event or an answer means |
@@ -19,3 +20,4 @@ pub mod first_token;
 pub mod headers;
 mod shapes;
 mod sse;
+pub mod watched;
