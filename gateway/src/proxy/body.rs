@@ -3,13 +3,14 @@
 //! request occupies.
 
 use std::collections::VecDeque;
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -130,10 +131,15 @@ impl Body for RequestBody {
             .as_ref()
             .map_or(Some(0), |rest| rest.size_hint().exact());
         let ahead: usize = self.ahead.iter().map(|(frame, _)| len(frame)).sum();
-        rest.map_or_else(SizeHint::default, |rest| {
-            SizeHint::with_exact(rest + ahead as u64)
-        })
+        with_read(rest, ahead)
     }
+}
+
+/// The size of `read` bytes and the rest of a body.
+fn with_read(rest: Option<u64>, read: usize) -> SizeHint {
+    rest.map_or_else(SizeHint::default, |rest| {
+        SizeHint::with_exact(rest + read as u64)
+    })
 }
 
 fn len(frame: &Frame<Bytes>) -> usize {
@@ -158,6 +164,17 @@ pub enum RelayError {
     Idle(Duration),
 }
 
+impl RelayError {
+    /// The status that tells a client, if it has not been told another.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Engine(_) => StatusCode::BAD_GATEWAY,
+            Self::Idle(_) => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+}
+
 /// A response body on its way to the client, byte for byte, with what the
 /// request holds. That is given back at the last event, at the end of the body,
 /// at an error, and when this is dropped, which is what happens when the client
@@ -166,6 +183,8 @@ pub enum RelayError {
 pub struct Relay<H> {
     /// `None` once this is over.
     engine: Option<Incoming>,
+    /// A frame that was asked for before its time.
+    early: Option<Frame<Bytes>>,
     watcher: Watcher,
     hold: Option<H>,
     ended: bool,
@@ -186,12 +205,26 @@ impl<H: Hold> Relay<H> {
     ) -> Self {
         Self {
             engine: Some(engine),
+            early: None,
             watcher,
             hold,
             ended: false,
             idle_timeout,
             timer: idle_timeout.map(|time| Box::pin(sleep(time))),
         }
+    }
+
+    /// Looks at what has come behind the engine's head, without waiting for it,
+    /// while the client can still be told that it makes no sense.
+    ///
+    /// # Errors
+    /// When the body has failed already.
+    pub async fn begin(&mut self) -> Result<(), RelayError> {
+        let seen = poll_fn(|cx| Poll::Ready(Pin::new(&mut *self).poll_frame(cx))).await;
+        if let Poll::Ready(Some(frame)) = seen {
+            self.early = Some(frame?);
+        }
+        Ok(())
     }
 
     fn saw(&mut self, data: &[u8]) {
@@ -232,6 +265,9 @@ impl<H: Hold> Body for Relay<H> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RelayError>>> {
         let this = &mut *self;
+        if let Some(frame) = this.early.take() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
         let Some(engine) = &mut this.engine else {
             return Poll::Ready(None);
         };
@@ -270,12 +306,14 @@ impl<H: Hold> Body for Relay<H> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.engine.as_ref().is_none_or(Incoming::is_end_stream)
+        self.early.is_none() && self.engine.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.engine
+        let rest = self
+            .engine
             .as_ref()
-            .map_or(SizeHint::with_exact(0), Incoming::size_hint)
+            .map_or(Some(0), |engine| engine.size_hint().exact());
+        with_read(rest, self.early.as_ref().map_or(0, len))
     }
 }

@@ -108,6 +108,9 @@ pub enum EngineError {
     /// The connection ended before an answer came.
     #[error("the engine closed the connection before it answered")]
     Closed(#[source] legacy::Error),
+    /// It speaks another protocol from here on, which nobody asked for.
+    #[error("the engine switched protocols without being asked to")]
+    Switched,
     /// No answer within this time.
     #[error("the engine sent nothing for {0:?}")]
     Timeout(Duration),
@@ -124,7 +127,9 @@ impl EngineError {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Connect(_) | Self::Closed(_) | Self::Answer(_) => StatusCode::BAD_GATEWAY,
+            Self::Connect(_) | Self::Closed(_) | Self::Switched | Self::Answer(_) => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Target => StatusCode::BAD_REQUEST,
         }
@@ -207,13 +212,15 @@ impl Engine {
                 .await
                 .map_err(|_| EngineError::Timeout(time))?,
         };
-        answer.map_err(|error| {
-            if error.is_connect() {
-                EngineError::Connect(error)
-            } else {
-                EngineError::Closed(error)
+        match answer {
+            // Upgrades are not passed on, so that none can be granted.
+            Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                Err(EngineError::Switched)
             }
-        })
+            Ok(answer) => Ok(answer),
+            Err(error) if error.is_connect() => Err(EngineError::Connect(error)),
+            Err(error) => Err(EngineError::Closed(error)),
+        }
     }
 
     /// Asks for `path` and gives the status of the answer.

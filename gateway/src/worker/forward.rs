@@ -172,7 +172,7 @@ async fn forward(
         .send(request, shared.engine_idle_timeout)
         .await
     {
-        Ok(answer) => relay(shared, answer, slot),
+        Ok(answer) => relay(shared, answer, slot).await,
         Err(why) => {
             drop(slot);
             debug!(
@@ -184,7 +184,7 @@ async fn forward(
     }
 }
 
-fn relay(shared: &Shared, answer: Response<Incoming>, slot: Option<Slot>) -> Answer {
+async fn relay(shared: &Shared, answer: Response<Incoming>, slot: Option<Slot>) -> Answer {
     let (mut head, body) = answer.into_parts();
     let watcher = match slot {
         Some(_) => Watcher::for_response(&head.headers),
@@ -194,6 +194,13 @@ fn relay(shared: &Shared, answer: Response<Incoming>, slot: Option<Slot>) -> Ans
     headers::remove_admission(&mut head.headers);
     // How the engine spoke says nothing about how the client does.
     head.version = Version::HTTP_11;
-    let body = Relay::new(body, watcher, slot, shared.engine_idle_timeout);
+    let mut body = Relay::new(body, watcher, slot, shared.engine_idle_timeout);
+    if let Err(why) = body.begin().await {
+        debug!(
+            error = &why as &dyn std::error::Error,
+            "no body from the engine"
+        );
+        return error(why.status(), &why.to_string());
+    }
     Response::from_parts(head, Either::Right(body))
 }

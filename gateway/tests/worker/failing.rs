@@ -45,6 +45,75 @@ async fn engines_that_close_reset_or_babble_are_a_bad_gateway() {
     bench.idle().await;
 }
 
+/// As long as the head has not been passed on, the client can be told.
+#[tokio::test]
+async fn a_body_that_makes_no_sense_right_behind_its_head_is_a_bad_gateway() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    for kind in ["application/json", "text/event-stream"] {
+        let mut client = bench.post().await;
+        bench
+            .engine
+            .answer(&format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nabc"
+            ))
+            .await;
+        assert_eq!(client.head().await, 502, "{kind}");
+        let body: serde_json::Value = serde_json::from_slice(&client.body().await).unwrap();
+        assert_eq!(body["code"], 502);
+        bench.holds(0, 0, 0).await;
+    }
+    bench.idle().await;
+}
+
+/// Whatever came in one piece with the head is passed on with it.
+#[tokio::test]
+async fn a_body_right_behind_its_head_passes_as_it_is() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let whole = token() + LAST;
+    for (head, body) in [
+        (EVENTS, whole.as_str()),
+        (EVENTS, LAST),
+        (JSON, ""),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", "hello"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", ""),
+        ("HTTP/1.1 204 No Content\r\n\r\n", ""),
+    ] {
+        let mut client = bench.post().await;
+        bench.engine.answer(&format!("{head}{body}")).await;
+        assert_eq!(client.head().await.to_string(), head[9..12]);
+        let expected = match (head, body) {
+            (EVENTS, LAST) => "",
+            (EVENTS, _) => "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+            (JSON, _) => "{}",
+            _ => body,
+        };
+        assert_eq!(client.body().await, expected.as_bytes(), "{head}{body}");
+        assert!(client.has_nothing_left());
+        bench.holds(0, 0, 0).await;
+    }
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn an_upgrade_that_nobody_asked_for_is_a_bad_gateway() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    for _ in 0..2 {
+        let mut client = bench
+            .post_with("connection: upgrade\r\nupgrade: websocket\r\n")
+            .await;
+        let mut call = bench.engine.call().await;
+        assert_eq!(call.header("upgrade"), None);
+        call.body().await;
+        call.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nraw")
+            .await;
+        assert_eq!(client.head().await, 502);
+        client.body().await;
+        call.closed().await;
+        bench.holds(0, 0, 0).await;
+    }
+    bench.idle().await;
+}
+
 #[tokio::test]
 async fn an_engines_own_error_passes_through() {
     let mut bench = Bench::start(1, 1, 0).await;
