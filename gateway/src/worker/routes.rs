@@ -1,9 +1,10 @@
 //! Which requests are gated.
 //!
 //! Paths are compared as engines understand them: percent-encoding undone once,
-//! empty and `.` parts dropped, `..` resolved, a slash at the end ignored. So no
-//! other spelling of a gated path slips past the gate. What is passed on is
-//! always the client's own spelling.
+//! empty and `.` parts dropped, `..` resolved, a slash at the end ignored. An
+//! encoded slash separates parts for some engines and belongs to one for others: a
+//! path is gated if either reading is. So no other spelling of a gated path slips
+//! past the gate. What is passed on is always the client's own spelling.
 
 use std::str::FromStr;
 
@@ -108,7 +109,7 @@ impl Routes {
     pub fn of(&self, method: &Method, uri: &Uri) -> Route {
         let parts = normalise(uri.path());
         if method == Method::POST {
-            let gated = self.gated.iter().any(|pattern| matches(pattern, &parts));
+            let gated = self.gates(&parts) || self.gates(&split_first(uri.path()));
             return if gated { Route::Gated } else { Route::Open };
         }
         if method != Method::GET && method != Method::HEAD {
@@ -120,6 +121,10 @@ impl Routes {
             [only] if only == "ready" => Route::Ready,
             _ => Route::Open,
         }
+    }
+
+    fn gates(&self, parts: &[String]) -> bool {
+        self.gated.iter().any(|pattern| matches(pattern, parts))
     }
 }
 
@@ -135,17 +140,25 @@ fn is_any(part: &str) -> bool {
     part.starts_with('{') && part.ends_with('}')
 }
 
-/// A path's parts as an engine understands them.
+/// A path's parts as engines understand them to which an encoded slash is one.
 fn normalise(path: &str) -> Vec<String> {
-    let decoded = decode(path);
+    resolve(decode(path).split('/').map(str::to_owned))
+}
+
+/// A path's parts as the other engines understand them.
+fn split_first(path: &str) -> Vec<String> {
+    resolve(path.split('/').map(decode))
+}
+
+fn resolve(spelled: impl Iterator<Item = String>) -> Vec<String> {
     let mut parts = Vec::new();
-    for part in decoded.split('/') {
-        match part {
+    for part in spelled {
+        match part.as_str() {
             "" | "." => {}
             ".." => {
                 parts.pop();
             }
-            _ => parts.push(part.to_owned()),
+            _ => parts.push(part),
         }
     }
     parts
@@ -202,6 +215,10 @@ mod tests {
             "/v1/%2e/chat/%2e%2e/chat/completions",
             "http://host/v1/chat/completions",
             "/v2/models/any%20thing/infer",
+            "/v2/models/a%2Fb/infer",
+            "/v2/models/a%2fb%2F/versions/%2F/infer",
+            "/v2/models/..%2Fb/%69nfer",
+            "/v2/models/x%2F../b/infer",
         ] {
             assert_eq!(post(path), Route::Gated, "{path}");
         }
@@ -284,7 +301,7 @@ mod tests {
 
         #[test]
         fn no_path_breaks_it(path in "/[ -~]{0,40}") {
-            let _ = normalise(&path);
+            let _ = (normalise(&path), split_first(&path));
         }
     }
 }
