@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,9 +16,10 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use super::first_token::{Event, Watcher};
+use super::silence::{Silence, Upload};
 
 /// How long an engine may keep its side open after the last event.
 pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
@@ -53,6 +54,7 @@ impl BufferBudget {
 pub struct RequestBody {
     ahead: VecDeque<(Frame<Bytes>, Option<OwnedSemaphorePermit>)>,
     rest: Option<Incoming>,
+    upload: Option<Upload>,
 }
 
 impl RequestBody {
@@ -66,9 +68,14 @@ impl RequestBody {
     #[must_use]
     pub fn new(rest: Incoming) -> Self {
         Self {
-            ahead: VecDeque::new(),
             rest: Some(rest),
+            ..Self::default()
         }
+    }
+
+    /// Tells `upload` from now on how it goes.
+    pub fn tell(&mut self, upload: Upload) {
+        self.upload = Some(upload);
     }
 
     /// Reads on while the request waits, within `budget`; what does not fit
@@ -112,13 +119,19 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some((frame, _room)) = self.ahead.pop_front() {
-            return Poll::Ready(Some(Ok(frame)));
+        let this = &mut *self;
+        let next = match (this.ahead.pop_front(), &mut this.rest) {
+            (Some((frame, _room)), _) => Poll::Ready(Some(Ok(frame))),
+            (None, Some(rest)) => Pin::new(rest).poll_frame(cx),
+            (None, None) => Poll::Ready(None),
+        };
+        if let Some(upload) = &this.upload {
+            match next {
+                Poll::Ready(_) => upload.moved(),
+                Poll::Pending => upload.waits(),
+            }
         }
-        match &mut self.rest {
-            Some(rest) => Pin::new(rest).poll_frame(cx),
-            None => Poll::Ready(None),
-        }
+        next
     }
 
     fn is_end_stream(&self) -> bool {
@@ -187,31 +200,32 @@ pub struct Relay<H> {
     early: Option<Frame<Bytes>>,
     watcher: Watcher,
     hold: Option<H>,
-    ended: bool,
-    idle_timeout: Option<Duration>,
-    /// The end of the idle timeout, or of the grace after the last event.
-    timer: Option<Pin<Box<Sleep>>>,
+    /// How long the engine may say nothing.
+    silence: Option<Silence>,
+    /// What the engine has left to close its side, from the last event on.
+    grace: Option<Pin<Box<Sleep>>>,
 }
 
 impl<H: Hold> Relay<H> {
-    /// Relays `engine`, seen by `watcher`, until it ends or is silent for
-    /// `idle_timeout` while the client reads.
+    /// Relays `engine`, seen by `watcher`, until it ends or is silent for too long
+    /// while the client reads. Its head has just come.
     #[must_use]
     pub fn new(
         engine: Incoming,
         watcher: Watcher,
         hold: Option<H>,
-        idle_timeout: Option<Duration>,
+        silence: Option<Silence>,
     ) -> Self {
-        Self {
+        let mut relay = Self {
             engine: Some(engine),
             early: None,
             watcher,
             hold,
-            ended: false,
-            idle_timeout,
-            timer: idle_timeout.map(|time| Box::pin(sleep(time))),
-        }
+            silence,
+            grace: None,
+        };
+        relay.heard();
+        relay
     }
 
     /// Looks at what has come behind the engine's head, without waiting for it,
@@ -236,17 +250,16 @@ impl<H: Hold> Relay<H> {
             }
             Some(Event::End) => {
                 self.hold = None;
-                self.ended = true;
-                self.timer = Some(Box::pin(sleep(CLOSE_GRACE)));
+                // Not prolonged by what may still come.
+                self.grace = Some(Box::pin(sleep(CLOSE_GRACE)));
             }
             None => {}
         }
     }
 
-    /// Starts the idle timeout anew. The grace is not prolonged by more bytes.
     fn heard(&mut self) {
-        if let (false, Some(time), Some(timer)) = (self.ended, self.idle_timeout, &mut self.timer) {
-            timer.as_mut().reset(Instant::now() + time);
+        if let Some(silence) = &mut self.silence {
+            silence.heard();
         }
     }
 
@@ -282,7 +295,7 @@ impl<H: Hold> Body for Relay<H> {
             Poll::Ready(Some(Err(error))) => {
                 this.finish();
                 // After the last event there is nothing left to lose.
-                let lost = (!this.ended).then(|| Err(error.into()));
+                let lost = this.grace.is_none().then(|| Err(error.into()));
                 return Poll::Ready(lost);
             }
             Poll::Ready(None) => {
@@ -291,18 +304,16 @@ impl<H: Hold> Body for Relay<H> {
             }
             Poll::Pending => {}
         }
-        let Some(timer) = &mut this.timer else {
-            return Poll::Pending;
+        let lost = match (&mut this.grace, &mut this.silence) {
+            (Some(grace), _) => {
+                ready!(grace.as_mut().poll(cx));
+                None
+            }
+            (None, Some(silence)) => Some(ready!(silence.poll_too_long(cx))),
+            (None, None) => return Poll::Pending,
         };
-        if timer.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
-        }
         this.finish();
-        let lost = match this.idle_timeout {
-            Some(time) if !this.ended => Some(Err(RelayError::Idle(time))),
-            _ => None,
-        };
-        Poll::Ready(lost)
+        Poll::Ready(lost.map(|time| Err(RelayError::Idle(time))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -11,6 +11,7 @@
 //! | `sse` | events out of a stream's bytes |
 //! | `shapes` | what an event or an answer means |
 //! | [`first_token`] | the watcher that sees generation begin |
+//! | [`silence`] | engines that say nothing |
 //! | [`body`] | bodies that pass through |
 //! | [`engine`] | connections to the engine |
 
@@ -19,5 +20,6 @@ pub mod engine;
 pub mod first_token;
 pub mod headers;
 mod shapes;
+pub mod silence;
 mod sse;
 pub mod watched;

@@ -220,3 +220,57 @@ async fn without_an_idle_timeout_a_quiet_stream_is_a_live_one() {
     client.expect(LAST).await;
     bench.idle().await;
 }
+
+/// A client that takes its time is not an engine that is silent.
+#[tokio::test]
+async fn the_idle_timeout_does_not_run_while_the_client_sends() {
+    let limit = Duration::from_millis(300);
+    let mut bench = Bench::with(limits(1, 1, 0), &[0], |config| {
+        config.engine_idle_timeout = Some(limit);
+    })
+    .await;
+    let head = "POST /generate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+
+    // Before the answer: in pieces, and after a pause.
+    let mut client = bench.connect().await;
+    client.write(head).await;
+    let mut call = bench.engine.call().await;
+    for pause in [100, 100, 100, 100, 700] {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        client.write(chunk("x")).await;
+        call.expect(chunk("x")).await;
+    }
+    client.write(LAST).await;
+    call.expect(LAST).await;
+    tokio::time::sleep(limit / 2).await;
+    call.write(JSON).await;
+    assert_eq!(client.head().await, 200);
+    client.body().await;
+    bench.holds(0, 0, 0).await;
+
+    // Within it: an engine may begin to answer before it has read all.
+    let mut client = bench.connect().await;
+    client.write(head).await;
+    let mut call = bench.engine.call().await;
+    call.write(EVENTS).await;
+    assert_eq!(client.head().await, 200);
+    tokio::time::sleep(limit * 2).await;
+    client.write(chunk("x")).await;
+    call.expect(chunk("x")).await;
+    client.write(LAST).await;
+    call.expect(LAST).await;
+    call.write(token()).await;
+    client.expect(token()).await;
+    // From here on the silence is the engine's own.
+    client.closed().await;
+    call.closed().await;
+    bench.holds(0, 0, 0).await;
+
+    let mut client = bench.connect().await;
+    client.write(head).await;
+    client.write(chunk("x")).await;
+    client.write(LAST).await;
+    assert_eq!(client.head().await, 504);
+    bench.engine.call().await.closed().await;
+    bench.idle().await;
+}
