@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `known` | what is known of the engine without asking it |
 //! | `error` | why there is no worker |
+//! | `prefix` | what may go before a metric's name |
 //! | [`routes`] | which requests are gated |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
 //! | `answer`, [`refusal`] | what the worker says itself |
@@ -24,6 +25,7 @@ mod forward;
 mod known;
 pub mod metrics;
 mod own;
+mod prefix;
 pub mod refusal;
 pub mod report;
 pub mod routes;

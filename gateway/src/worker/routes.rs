@@ -60,7 +60,9 @@ pub struct GateRoute(Vec<String>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GateRouteError {
     /// Not an absolute path.
-    #[error("must be a path that begins with a slash, such as /v1/audio/speech or /x/{{name}}/y")]
+    #[error(
+        "must be a path that begins with a slash, its parts plain or a name in braces, such as /v1/audio/speech or /x/{{name}}/y"
+    )]
     Malformed,
     /// A route that has to answer while the engine is full.
     #[error("{0} is never gated: it has to answer while the engine is full")]
@@ -73,7 +75,8 @@ impl FromStr for GateRoute {
     fn from_str(text: &str) -> Result<Self, GateRouteError> {
         let text = text.trim();
         let parts = normalise(text);
-        if !text.starts_with('/') || text.contains(['?', '#']) || parts.is_empty() {
+        let understood = parts.iter().all(|part| is_plain(part) || is_any(part));
+        if !text.starts_with('/') || text.contains(['?', '#']) || parts.is_empty() || !understood {
             return Err(GateRouteError::Malformed);
         }
         match NEVER_GATED
@@ -137,7 +140,14 @@ fn matches(pattern: &[String], parts: &[String]) -> bool {
 }
 
 fn is_any(part: &str) -> bool {
-    part.starts_with('{') && part.ends_with('}')
+    let name = part
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| !name.is_empty() && is_plain(name))
+}
+
+fn is_plain(part: &str) -> bool {
+    !part.contains(['{', '}'])
 }
 
 /// A path's parts as engines understand them to which an encoded slash is one.
@@ -272,7 +282,18 @@ mod tests {
             let refused = never.parse::<GateRoute>();
             assert!(matches!(refused, Err(GateRouteError::Never(_))), "{never}");
         }
-        for bad in ["", "/", "v1/x", "/x?y", "http://h/x"] {
+        for bad in [
+            "",
+            "/",
+            "v1/x",
+            "/x?y",
+            "http://h/x",
+            "/{a}/{",
+            "/{a}/}",
+            "/{}",
+            "/{{a}}",
+            "/x{a}",
+        ] {
             assert_eq!(
                 bad.parse::<GateRoute>(),
                 Err(GateRouteError::Malformed),
