@@ -28,21 +28,17 @@ fn every_command_explains_itself() {
     }
 }
 
+/// A worker's command line with one flag that matters.
+fn worker<'a>(flag: &'a str, value: &'a str) -> [&'a str; 5] {
+    ["worker", "--engine-url", "http://127.0.0.1:1", flag, value]
+}
+
 #[test]
 fn what_is_not_understood_is_exit_2_and_says_what_is_accepted() {
     for (arguments, expected) in [
         (&["--no-such-flag"][..], "--no-such-flag"),
         (&["no-such-command"], "no-such-command"),
-        (
-            &[
-                "worker",
-                "--engine-request-limit",
-                "0",
-                "--engine-url",
-                "http://127.0.0.1:1",
-            ],
-            "from 1 to ",
-        ),
+        (&worker("--engine-request-limit", "0"), "from 1 to "),
         (
             &["config", "--engine-request-limit", "-1"],
             "the engine request limit is an integer from 1 to ",
@@ -73,6 +69,16 @@ fn what_is_not_understood_is_exit_2_and_says_what_is_accepted() {
             &["load", "--url", "http://127.0.0.1:1", "--rate", "NaN"],
             "a number from 0.001 to ",
         ),
+        (&["engine", "--startup-delay", "-1"], "from 0 to 86400"),
+        (&["engine", "--listen", "foo"], "such as 127.0.0.1:8100"),
+        (
+            &["load", "--url", "http://127.0.0.1:1", "--rate", "-1"],
+            "from 0.001",
+        ),
+        (&worker("--engine-idle-timeout", "-1"), "seconds above 0"),
+        (&worker("--listen", "foo"), "such as 127.0.0.1:8100"),
+        (&worker("--metrics-prefix", "a-b"), "letters, digits"),
+        (&worker("--gate-route", "/{a}/{"), "a name in braces"),
         (&["load"], "--url"),
         (&["demo", "--duration", "-3"], "seconds above 0"),
         (

@@ -1,5 +1,6 @@
 //! Values that several commands take.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Longest time that a flag may ask for, in seconds: 100 days.
@@ -38,6 +39,15 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "seconds above 0, such as 30 or 0.5, up to 8640000".to_owned())
 }
 
+/// Reads an address to listen on.
+///
+/// # Errors
+/// A text that says so.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let said = "an IP address and a port, such as 127.0.0.1:8100 or [::]:8100";
+    text.trim().parse().map_err(|_| said.to_owned())
+}
+
 fn number(text: &str) -> Option<f64> {
     text.trim()
         .parse()
@@ -56,12 +66,24 @@ mod tests {
         assert_eq!(share("1"), Ok(1.0));
         assert_eq!(seconds("60s"), Ok(Duration::from_secs(60)));
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(address(" [::1]:80 ").unwrap().port(), 80);
     }
 
     #[test]
     fn values_out_of_range_are_refused() {
         for bad in ["", "0", "-1", "NaN", "inf", "x"] {
             assert!(rate(bad).is_err() && seconds(bad).is_err(), "{bad}");
+        }
+        for bad in [
+            "",
+            "foo",
+            "8100",
+            ":8100",
+            "localhost:8100",
+            "::1",
+            "1.2.3.4:65536",
+        ] {
+            assert!(address(bad).unwrap_err().contains("[::]:8100"), "{bad}");
         }
         for bad in ["1.01", "-0.1", "NaN"] {
             assert!(share(bad).is_err(), "{bad}");
@@ -71,7 +93,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_answered(text in any::<String>()) {
-            let _ = (rate(&text), share(&text), seconds(&text));
+            let _ = (rate(&text), share(&text), seconds(&text), address(&text));
         }
     }
 }

@@ -12,13 +12,14 @@ use super::config::EngineConfig;
 use super::cost::CostModel;
 use super::misbehave::Misbehave;
 use super::server::Engine;
+use crate::cli::values::address;
 
 /// A simulated inference engine: continuous batching, a KV cache that overflows,
 /// and the step times of Llama-2-7B on an H100, without a GPU or a model.
 #[derive(Args, Clone, Debug)]
 pub struct EngineArgs {
     /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8000")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8000", value_parser = address)]
     pub listen: SocketAddr,
 
     /// Name of the model served; requests for another get 404
@@ -26,47 +27,57 @@ pub struct EngineArgs {
     pub model: String,
 
     /// Data-parallel ranks, each with a batch and a KV cache of its own (1 to 1024)
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub ranks: u32,
 
     /// Id of the first rank; the others count up from it
-    #[arg(long, value_name = "ID", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "ID",
+        allow_negative_numbers = true,
+        default_value_t = 0
+    )]
     pub first_rank: u32,
 
     /// Most sequences in a rank's batch; others wait, without limit
-    #[arg(long, value_name = "N", default_value_t = 256,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 256,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub max_num_seqs: u32,
 
     /// Most tokens computed in one step; longer prompts are prefilled in chunks.
     /// At least --max-num-seqs
-    #[arg(long, value_name = "TOKENS", default_value_t = 2048,
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, default_value_t = 2048,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub max_num_batched_tokens: u32,
 
     /// KV cache blocks per rank; when they run out the youngest sequence loses
     /// its own and computes everything again. The default is what an 80 GB GPU
     /// has left
-    #[arg(long, value_name = "BLOCKS", default_value_t = 6700,
+    #[arg(long, value_name = "BLOCKS", allow_negative_numbers = true, default_value_t = 6700,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub kv_blocks: u32,
 
     /// Tokens in a KV cache block
-    #[arg(long, value_name = "TOKENS", default_value_t = 16,
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, default_value_t = 16,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub block_size: u32,
 
     /// How much faster than an H100 to run, such as 10 for a tenth of the time
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
 
     /// Seed of output lengths, text and misbehaviour
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 0
+    )]
     pub seed: u64,
 
     /// Seconds for which requests get 503 after the start, as while a model loads
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, default_value_t = 0.0, value_parser = seconds)]
     pub startup_delay: f64,
 
     /// Fail in this way; a request chooses for itself with the header x-sim-misbehave
@@ -74,7 +85,7 @@ pub struct EngineArgs {
     pub misbehave: Option<Misbehave>,
 
     /// Share of the requests that --misbehave befalls (0 to 1)
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, default_value_t = 1.0, value_parser = share)]
     pub misbehave_rate: f64,
 }
 

@@ -24,11 +24,11 @@ pub struct LoadArgs {
 
     /// Mean requests per second of the generated load. Bursts and rests of seconds
     /// make it up, so that a run of less than a minute may be off.
-    #[arg(long, value_name = "R", default_value = "10", value_parser = rate)]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, default_value = "10", value_parser = rate)]
     pub rate: f64,
 
     /// How long requests start, in seconds; a trace stops here too. Endless without it.
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = seconds)]
     pub duration: Option<Duration>,
 
     /// Replay a recorded trace instead: TIMESTAMP,ContextTokens,GeneratedTokens lines.
@@ -36,15 +36,15 @@ pub struct LoadArgs {
     pub trace: Option<PathBuf>,
 
     /// Replay this many times as fast as recorded.
-    #[arg(long, value_name = "X", default_value = "1", requires = "trace", value_parser = rate)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, default_value = "1", requires = "trace", value_parser = rate)]
     pub speed: f64,
 
     /// Share of clients that leave after about a second, 0 to 1.
-    #[arg(long, value_name = "FRACTION", default_value = "0", value_parser = share)]
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, default_value = "0", value_parser = share)]
     pub clients_leave: f64,
 
     /// Ranks that half of the requests name, such as 0-7.
-    #[arg(long, value_name = "RANKS")]
+    #[arg(long, value_name = "RANKS", allow_negative_numbers = true)]
     pub dp_ranks: Option<crate::config::Ranks>,
 
     /// Model that requests ask for.
@@ -52,7 +52,12 @@ pub struct LoadArgs {
     pub model: String,
 
     /// Seed of the generated load: the same one sends the same requests.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 1
+    )]
     pub seed: u64,
 }
 

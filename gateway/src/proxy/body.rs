@@ -3,21 +3,23 @@
 //! request occupies.
 
 use std::collections::VecDeque;
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use super::first_token::{Event, Watcher};
+use super::silence::{Silence, Upload};
 
 /// How long an engine may keep its side open after the last event.
 pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
@@ -52,6 +54,7 @@ impl BufferBudget {
 pub struct RequestBody {
     ahead: VecDeque<(Frame<Bytes>, Option<OwnedSemaphorePermit>)>,
     rest: Option<Incoming>,
+    upload: Option<Upload>,
 }
 
 impl RequestBody {
@@ -65,9 +68,14 @@ impl RequestBody {
     #[must_use]
     pub fn new(rest: Incoming) -> Self {
         Self {
-            ahead: VecDeque::new(),
             rest: Some(rest),
+            ..Self::default()
         }
+    }
+
+    /// Tells `upload` from now on how it goes.
+    pub fn tell(&mut self, upload: Upload) {
+        self.upload = Some(upload);
     }
 
     /// Reads on while the request waits, within `budget`; what does not fit
@@ -111,13 +119,19 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some((frame, _room)) = self.ahead.pop_front() {
-            return Poll::Ready(Some(Ok(frame)));
+        let this = &mut *self;
+        let next = match (this.ahead.pop_front(), &mut this.rest) {
+            (Some((frame, _room)), _) => Poll::Ready(Some(Ok(frame))),
+            (None, Some(rest)) => Pin::new(rest).poll_frame(cx),
+            (None, None) => Poll::Ready(None),
+        };
+        if let Some(upload) = &this.upload {
+            match next {
+                Poll::Ready(_) => upload.moved(),
+                Poll::Pending => upload.waits(),
+            }
         }
-        match &mut self.rest {
-            Some(rest) => Pin::new(rest).poll_frame(cx),
-            None => Poll::Ready(None),
-        }
+        next
     }
 
     fn is_end_stream(&self) -> bool {
@@ -130,10 +144,15 @@ impl Body for RequestBody {
             .as_ref()
             .map_or(Some(0), |rest| rest.size_hint().exact());
         let ahead: usize = self.ahead.iter().map(|(frame, _)| len(frame)).sum();
-        rest.map_or_else(SizeHint::default, |rest| {
-            SizeHint::with_exact(rest + ahead as u64)
-        })
+        with_read(rest, ahead)
     }
+}
+
+/// The size of `read` bytes and the rest of a body.
+fn with_read(rest: Option<u64>, read: usize) -> SizeHint {
+    rest.map_or_else(SizeHint::default, |rest| {
+        SizeHint::with_exact(rest + read as u64)
+    })
 }
 
 fn len(frame: &Frame<Bytes>) -> usize {
@@ -158,6 +177,17 @@ pub enum RelayError {
     Idle(Duration),
 }
 
+impl RelayError {
+    /// The status that tells a client, if it has not been told another.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Engine(_) => StatusCode::BAD_GATEWAY,
+            Self::Idle(_) => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+}
+
 /// A response body on its way to the client, byte for byte, with what the
 /// request holds. That is given back at the last event, at the end of the body,
 /// at an error, and when this is dropped, which is what happens when the client
@@ -166,32 +196,49 @@ pub enum RelayError {
 pub struct Relay<H> {
     /// `None` once this is over.
     engine: Option<Incoming>,
+    /// A frame that was asked for before its time.
+    early: Option<Frame<Bytes>>,
     watcher: Watcher,
     hold: Option<H>,
-    ended: bool,
-    idle_timeout: Option<Duration>,
-    /// The end of the idle timeout, or of the grace after the last event.
-    timer: Option<Pin<Box<Sleep>>>,
+    /// How long the engine may say nothing.
+    silence: Option<Silence>,
+    /// What the engine has left to close its side, from the last event on.
+    grace: Option<Pin<Box<Sleep>>>,
 }
 
 impl<H: Hold> Relay<H> {
-    /// Relays `engine`, seen by `watcher`, until it ends or is silent for
-    /// `idle_timeout` while the client reads.
+    /// Relays `engine`, seen by `watcher`, until it ends or is silent for too long
+    /// while the client reads. Its head has just come.
     #[must_use]
     pub fn new(
         engine: Incoming,
         watcher: Watcher,
         hold: Option<H>,
-        idle_timeout: Option<Duration>,
+        silence: Option<Silence>,
     ) -> Self {
-        Self {
+        let mut relay = Self {
             engine: Some(engine),
+            early: None,
             watcher,
             hold,
-            ended: false,
-            idle_timeout,
-            timer: idle_timeout.map(|time| Box::pin(sleep(time))),
+            silence,
+            grace: None,
+        };
+        relay.heard();
+        relay
+    }
+
+    /// Looks at what has come behind the engine's head, without waiting for it,
+    /// while the client can still be told that it makes no sense.
+    ///
+    /// # Errors
+    /// When the body has failed already.
+    pub async fn begin(&mut self) -> Result<(), RelayError> {
+        let seen = poll_fn(|cx| Poll::Ready(Pin::new(&mut *self).poll_frame(cx))).await;
+        if let Poll::Ready(Some(frame)) = seen {
+            self.early = Some(frame?);
         }
+        Ok(())
     }
 
     fn saw(&mut self, data: &[u8]) {
@@ -203,17 +250,16 @@ impl<H: Hold> Relay<H> {
             }
             Some(Event::End) => {
                 self.hold = None;
-                self.ended = true;
-                self.timer = Some(Box::pin(sleep(CLOSE_GRACE)));
+                // Not prolonged by what may still come.
+                self.grace = Some(Box::pin(sleep(CLOSE_GRACE)));
             }
             None => {}
         }
     }
 
-    /// Starts the idle timeout anew. The grace is not prolonged by more bytes.
     fn heard(&mut self) {
-        if let (false, Some(time), Some(timer)) = (self.ended, self.idle_timeout, &mut self.timer) {
-            timer.as_mut().reset(Instant::now() + time);
+        if let Some(silence) = &mut self.silence {
+            silence.heard();
         }
     }
 
@@ -232,6 +278,9 @@ impl<H: Hold> Body for Relay<H> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RelayError>>> {
         let this = &mut *self;
+        if let Some(frame) = this.early.take() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
         let Some(engine) = &mut this.engine else {
             return Poll::Ready(None);
         };
@@ -246,7 +295,7 @@ impl<H: Hold> Body for Relay<H> {
             Poll::Ready(Some(Err(error))) => {
                 this.finish();
                 // After the last event there is nothing left to lose.
-                let lost = (!this.ended).then(|| Err(error.into()));
+                let lost = this.grace.is_none().then(|| Err(error.into()));
                 return Poll::Ready(lost);
             }
             Poll::Ready(None) => {
@@ -255,27 +304,27 @@ impl<H: Hold> Body for Relay<H> {
             }
             Poll::Pending => {}
         }
-        let Some(timer) = &mut this.timer else {
-            return Poll::Pending;
+        let lost = match (&mut this.grace, &mut this.silence) {
+            (Some(grace), _) => {
+                ready!(grace.as_mut().poll(cx));
+                None
+            }
+            (None, Some(silence)) => Some(ready!(silence.poll_too_long(cx))),
+            (None, None) => return Poll::Pending,
         };
-        if timer.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
-        }
         this.finish();
-        let lost = match this.idle_timeout {
-            Some(time) if !this.ended => Some(Err(RelayError::Idle(time))),
-            _ => None,
-        };
-        Poll::Ready(lost)
+        Poll::Ready(lost.map(|time| Err(RelayError::Idle(time))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.engine.as_ref().is_none_or(Incoming::is_end_stream)
+        self.early.is_none() && self.engine.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.engine
+        let rest = self
+            .engine
             .as_ref()
-            .map_or(SizeHint::with_exact(0), Incoming::size_hint)
+            .map_or(Some(0), |engine| engine.size_hint().exact());
+        with_read(rest, self.early.as_ref().map_or(0, len))
     }
 }

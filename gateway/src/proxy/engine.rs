@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
 
 use super::body::RequestBody;
+use super::silence::Silence;
 
 /// How long a connection may take to be established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -108,6 +109,9 @@ pub enum EngineError {
     /// The connection ended before an answer came.
     #[error("the engine closed the connection before it answered")]
     Closed(#[source] legacy::Error),
+    /// It speaks another protocol from here on, which nobody asked for.
+    #[error("the engine switched protocols without being asked to")]
+    Switched,
     /// No answer within this time.
     #[error("the engine sent nothing for {0:?}")]
     Timeout(Duration),
@@ -124,7 +128,9 @@ impl EngineError {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Connect(_) | Self::Closed(_) | Self::Answer(_) => StatusCode::BAD_GATEWAY,
+            Self::Connect(_) | Self::Closed(_) | Self::Switched | Self::Answer(_) => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Target => StatusCode::BAD_REQUEST,
         }
@@ -178,15 +184,15 @@ impl Engine {
     }
 
     /// Sends a request whose URI is the client's own. Waits for the head of the
-    /// answer, at most `timeout` if there is one. Dropping the future closes
-    /// the connection.
+    /// answer, until the silence is too long if there is a limit to it. Dropping
+    /// the future closes the connection.
     ///
     /// # Errors
     /// When there is no answer, and for `CONNECT`, which asks for a tunnel.
     pub async fn send(
         &self,
         mut request: Request<RequestBody>,
-        timeout: Option<Duration>,
+        silence: Option<&mut Silence>,
     ) -> Result<Response<Incoming>, EngineError> {
         let path = request
             .uri()
@@ -201,19 +207,22 @@ impl Engine {
             Connections::Plain(client) => client.request(request),
             Connections::Tls(client) => client.request(request),
         };
-        let answer = match timeout {
+        let answer = match silence {
             None => answer.await,
-            Some(time) => tokio::time::timeout(time, answer)
-                .await
-                .map_err(|_| EngineError::Timeout(time))?,
+            Some(silence) => tokio::select! {
+                answer = answer => answer,
+                time = silence.too_long() => return Err(EngineError::Timeout(time)),
+            },
         };
-        answer.map_err(|error| {
-            if error.is_connect() {
-                EngineError::Connect(error)
-            } else {
-                EngineError::Closed(error)
+        match answer {
+            // Upgrades are not passed on, so that none can be granted.
+            Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                Err(EngineError::Switched)
             }
-        })
+            Ok(answer) => Ok(answer),
+            Err(error) if error.is_connect() => Err(EngineError::Connect(error)),
+            Err(error) => Err(EngineError::Closed(error)),
+        }
     }
 
     /// Asks for `path` and gives the status of the answer.
@@ -221,7 +230,8 @@ impl Engine {
     /// # Errors
     /// When there is no answer within `timeout`.
     pub async fn probe(&self, path: &str, timeout: Duration) -> Result<StatusCode, EngineError> {
-        Ok(self.send(get(path)?, Some(timeout)).await?.status())
+        let answer = self.ask(path, timeout).await?;
+        Ok(answer.status())
     }
 
     /// Asks for `path` and reads the JSON answer; `None` if the engine has no
@@ -235,7 +245,7 @@ impl Engine {
         path: &str,
         timeout: Duration,
     ) -> Result<Option<serde_json::Value>, EngineError> {
-        let answer = self.send(get(path)?, Some(timeout)).await?;
+        let answer = self.ask(path, timeout).await?;
         if !answer.status().is_success() {
             return Ok(None);
         }
@@ -248,13 +258,14 @@ impl Engine {
             .map(Some)
             .map_err(|error| EngineError::Answer(error.to_string()))
     }
-}
 
-fn get(path: &str) -> Result<Request<RequestBody>, EngineError> {
-    Request::get(path)
-        .header(header::ACCEPT, "application/json")
-        .body(RequestBody::empty())
-        .map_err(|_| EngineError::Target)
+    async fn ask(&self, path: &str, timeout: Duration) -> Result<Response<Incoming>, EngineError> {
+        let request = Request::get(path)
+            .header(header::ACCEPT, "application/json")
+            .body(RequestBody::empty())
+            .map_err(|_| EngineError::Target)?;
+        self.send(request, Some(&mut Silence::new(timeout))).await
+    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@
 //!
 //! | part | what it holds |
 //! | --- | --- |
+//! | [`watched`] | clients that leave |
 //! | [`headers`] | which headers cross |
 //! | `sse` | events out of a stream's bytes |
 //! | `shapes` | what an event or an answer means |
 //! | [`first_token`] | the watcher that sees generation begin |
+//! | [`silence`] | engines that say nothing |
 //! | [`body`] | bodies that pass through |
 //! | [`engine`] | connections to the engine |
 
@@ -18,4 +20,6 @@ pub mod engine;
 pub mod first_token;
 pub mod headers;
 mod shapes;
+pub mod silence;
 mod sse;
+pub mod watched;

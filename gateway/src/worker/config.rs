@@ -9,9 +9,10 @@ use tidegate::Settings;
 
 use super::error::ConfigError;
 use super::known::KnownEngine;
+use super::prefix::parse_prefix;
 use super::refusal::{OVERLOADED, parse_status};
 use super::routes::GateRoute;
-use crate::cli::values::seconds;
+use crate::cli::values::{address, seconds};
 use crate::config::args::parse_max_num_seqs;
 use crate::config::{LimitArgs, Ranks};
 use crate::proxy::engine::EngineUrl;
@@ -51,7 +52,7 @@ pub struct WorkerArgs {
     pub engine_url: EngineUrl,
 
     /// Where to listen, HTTP/1.1 and cleartext HTTP/2. Port 0 picks a free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8100")]
+    #[arg(long, value_name = "ADDRESS", allow_negative_numbers = true, default_value = "127.0.0.1:8100", value_parser = address)]
     pub listen: SocketAddr,
 
     /// Sequences in one batch of one rank. Left out, the engine is asked
@@ -80,20 +81,20 @@ pub struct WorkerArgs {
     /// Seconds of silence after which an engine is given up, before its answer
     /// or within it. Off by default: a long prompt may take minutes, and an
     /// engine that hangs then holds its slots until its clients leave.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub engine_idle_timeout: Option<Duration>,
 
     /// Memory, in MiB, for the bodies of queued requests together. 0 reads no
     /// body before its request is admitted.
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=4095))]
+    #[arg(long, value_name = "MIB", default_value_t = 64, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=4095))]
     pub buffer_budget: u32,
 
     /// Seconds that running and queued requests get after SIGTERM.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true, value_parser = seconds)]
     pub drain_timeout: Duration,
 
     /// What goes before each metric's name.
-    #[arg(long, value_name = "PREFIX", default_value = tidegate::metrics::PREFIX)]
+    #[arg(long, value_name = "PREFIX", default_value = tidegate::metrics::PREFIX, value_parser = parse_prefix)]
     pub metrics_prefix: String,
 
     /// The limits; what is left out follows the engine's size.
@@ -257,7 +258,14 @@ mod tests {
             (["--gate-route", "/health"], "never gated"),
             (["--engine-idle-timeout", "0"], "above 0"),
             (["--engine-idle-timeout", "nan"], "above 0"),
-            (["--listen", "nowhere"], "--listen"),
+            (["--engine-idle-timeout", "-1"], "above 0"),
+            (["--drain-timeout", "-0.5"], "above 0"),
+            (["--listen", "nowhere"], "such as 127.0.0.1:8100"),
+            (["--listen", "-1"], "such as 127.0.0.1:8100"),
+            (["--gate-route", "/{a}/{"], "a name in braces"),
+            (["--metrics-prefix", "a-b"], "letters, digits"),
+            (["--metrics-prefix", ""], "letters, digits"),
+            (["--buffer-budget", "-1"], "0..=4095"),
             (["--buffer-budget", "4096"], "0..=4095"),
             (["--worker-type", "both"], "prefill"),
         ] {

@@ -20,6 +20,7 @@ use super::slot::Slot;
 use crate::proxy::body::{Relay, RequestBody};
 use crate::proxy::first_token::Watcher;
 use crate::proxy::headers;
+use crate::proxy::silence::Silence;
 
 /// How much of a refused request's body is read and thrown away, and for how
 /// long, so that its client gets to read the answer.
@@ -152,9 +153,13 @@ fn discard(body: RequestBody) {
 async fn forward(
     shared: &Shared,
     head: request::Parts,
-    body: RequestBody,
+    mut body: RequestBody,
     slot: Option<Slot>,
 ) -> Answer {
+    let mut silence = shared.engine_idle_timeout.map(Silence::new);
+    if let Some(silence) = &silence {
+        body.tell(silence.upload());
+    }
     let mut request = Request::new(body);
     *request.method_mut() = head.method;
     *request.uri_mut() = head.uri;
@@ -167,12 +172,8 @@ async fn forward(
         // So that there is something to read a first token from.
         crossing.remove(ACCEPT_ENCODING);
     }
-    match shared
-        .engine
-        .send(request, shared.engine_idle_timeout)
-        .await
-    {
-        Ok(answer) => relay(shared, answer, slot),
+    match shared.engine.send(request, silence.as_mut()).await {
+        Ok(answer) => relay(answer, slot, silence).await,
         Err(why) => {
             drop(slot);
             debug!(
@@ -184,7 +185,7 @@ async fn forward(
     }
 }
 
-fn relay(shared: &Shared, answer: Response<Incoming>, slot: Option<Slot>) -> Answer {
+async fn relay(answer: Response<Incoming>, slot: Option<Slot>, silence: Option<Silence>) -> Answer {
     let (mut head, body) = answer.into_parts();
     let watcher = match slot {
         Some(_) => Watcher::for_response(&head.headers),
@@ -194,6 +195,13 @@ fn relay(shared: &Shared, answer: Response<Incoming>, slot: Option<Slot>) -> Ans
     headers::remove_admission(&mut head.headers);
     // How the engine spoke says nothing about how the client does.
     head.version = Version::HTTP_11;
-    let body = Relay::new(body, watcher, slot, shared.engine_idle_timeout);
+    let mut body = Relay::new(body, watcher, slot, silence);
+    if let Err(why) = body.begin().await {
+        debug!(
+            error = &why as &dyn std::error::Error,
+            "no body from the engine"
+        );
+        return error(why.status(), &why.to_string());
+    }
     Response::from_parts(head, Either::Right(body))
 }

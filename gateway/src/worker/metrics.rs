@@ -8,6 +8,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 use tidegate::{Gate, Lane};
 
 use super::error::ConfigError;
+use super::prefix::parse_prefix;
 
 /// Upper bounds of the queue wait's buckets, in seconds: 12 from 1 ms to 60 s,
 /// each 2.7 times the one before.
@@ -32,12 +33,14 @@ impl Metrics {
     /// with `worker_type` if there is one.
     ///
     /// # Errors
-    /// None that a valid configuration brings about.
+    /// A prefix that cannot begin a name.
     pub(super) fn new(
         gate: Gate,
         prefix: &str,
         worker_type: Option<&str>,
     ) -> Result<Self, ConfigError> {
+        let prefix = parse_prefix(prefix)
+            .map_err(|said| ConfigError::Setting(format!("metrics prefix {prefix:?}: {said}")))?;
         let mut builder = PrometheusBuilder::new()
             .set_buckets(&WAIT_BUCKETS)
             .map_err(|error| ConfigError::Metrics(error.to_string()))?;
@@ -47,7 +50,7 @@ impl Metrics {
         let recorder = builder.build_recorder();
         let metrics = Self {
             gate,
-            prefix: prefix.to_owned(),
+            prefix,
             handle: recorder.handle(),
             recorder,
         };

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `known` | what is known of the engine without asking it |
 //! | `error` | why there is no worker |
+//! | `prefix` | what may go before a metric's name |
 //! | [`routes`] | which requests are gated |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
 //! | `answer`, [`refusal`] | what the worker says itself |
@@ -24,6 +25,7 @@ mod forward;
 mod known;
 pub mod metrics;
 mod own;
+mod prefix;
 pub mod refusal;
 pub mod report;
 pub mod routes;
@@ -55,6 +57,10 @@ use slot::Drain;
 
 /// How often rates and histograms are brought up to date.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long the answers have that requests get which are still queued when the
+/// time for draining is up.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 /// A running worker. Dropping it ends it at once, whatever it is doing;
 /// [`shutdown`](Self::shutdown) lets requests finish.
@@ -145,8 +151,8 @@ impl Worker {
     }
 
     /// Ends gracefully: new gated requests get 503, those that run or are queued
-    /// have the configured time, and what is left then is cut off. Dropping the
-    /// future cuts everything off at once.
+    /// have the configured time. What is queued then gets 503 as well, and what
+    /// runs is cut off. Dropping the future cuts everything off at once.
     pub async fn shutdown(self) {
         self.shared.draining.store(true, Ordering::Relaxed);
         self.tasks.drain.cancel();
@@ -157,11 +163,24 @@ impl Worker {
                 connections = self.tasks.old.len(),
                 "time is up: cutting off what is left"
             );
+            self.turn_queued_away().await;
         }
         self.tasks.stop.cancel();
         self.tasks.all.close();
         self.tasks.all.wait().await;
         info!("worker stopped");
+    }
+
+    /// Answers what is queued, and gives the answers a moment to be written.
+    async fn turn_queued_away(&self) {
+        let seen = self.shared.gate.snapshot();
+        let queued = seen.worker.queued + seen.total(|lane| lane.offered);
+        self.shared.gate.stop();
+        if queued > 0 {
+            // Those that run keep their connections, so that this often takes
+            // the whole time.
+            let _ = tokio::time::timeout(LAST_ANSWERS, self.tasks.old.wait()).await;
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Which requests are gated.
 //!
 //! Paths are compared as engines understand them: percent-encoding undone once,
-//! empty and `.` parts dropped, `..` resolved, a slash at the end ignored. So no
-//! other spelling of a gated path slips past the gate. What is passed on is
-//! always the client's own spelling.
+//! empty and `.` parts dropped, `..` resolved, a slash at the end ignored. An
+//! encoded slash separates parts for some engines and belongs to one for others: a
+//! path is gated if either reading is. So no other spelling of a gated path slips
+//! past the gate. What is passed on is always the client's own spelling.
 
 use std::str::FromStr;
 
@@ -59,7 +60,9 @@ pub struct GateRoute(Vec<String>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GateRouteError {
     /// Not an absolute path.
-    #[error("must be a path that begins with a slash, such as /v1/audio/speech or /x/{{name}}/y")]
+    #[error(
+        "must be a path that begins with a slash, its parts plain or a name in braces, such as /v1/audio/speech or /x/{{name}}/y"
+    )]
     Malformed,
     /// A route that has to answer while the engine is full.
     #[error("{0} is never gated: it has to answer while the engine is full")]
@@ -72,7 +75,8 @@ impl FromStr for GateRoute {
     fn from_str(text: &str) -> Result<Self, GateRouteError> {
         let text = text.trim();
         let parts = normalise(text);
-        if !text.starts_with('/') || text.contains(['?', '#']) || parts.is_empty() {
+        let understood = parts.iter().all(|part| is_plain(part) || is_any(part));
+        if !text.starts_with('/') || text.contains(['?', '#']) || parts.is_empty() || !understood {
             return Err(GateRouteError::Malformed);
         }
         match NEVER_GATED
@@ -108,7 +112,7 @@ impl Routes {
     pub fn of(&self, method: &Method, uri: &Uri) -> Route {
         let parts = normalise(uri.path());
         if method == Method::POST {
-            let gated = self.gated.iter().any(|pattern| matches(pattern, &parts));
+            let gated = self.gates(&parts) || self.gates(&split_first(uri.path()));
             return if gated { Route::Gated } else { Route::Open };
         }
         if method != Method::GET && method != Method::HEAD {
@@ -121,6 +125,10 @@ impl Routes {
             _ => Route::Open,
         }
     }
+
+    fn gates(&self, parts: &[String]) -> bool {
+        self.gated.iter().any(|pattern| matches(pattern, parts))
+    }
 }
 
 fn matches(pattern: &[String], parts: &[String]) -> bool {
@@ -132,20 +140,35 @@ fn matches(pattern: &[String], parts: &[String]) -> bool {
 }
 
 fn is_any(part: &str) -> bool {
-    part.starts_with('{') && part.ends_with('}')
+    let name = part
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| !name.is_empty() && is_plain(name))
 }
 
-/// A path's parts as an engine understands them.
+fn is_plain(part: &str) -> bool {
+    !part.contains(['{', '}'])
+}
+
+/// A path's parts as engines understand them to which an encoded slash is one.
 fn normalise(path: &str) -> Vec<String> {
-    let decoded = decode(path);
+    resolve(decode(path).split('/').map(str::to_owned))
+}
+
+/// A path's parts as the other engines understand them.
+fn split_first(path: &str) -> Vec<String> {
+    resolve(path.split('/').map(decode))
+}
+
+fn resolve(spelled: impl Iterator<Item = String>) -> Vec<String> {
     let mut parts = Vec::new();
-    for part in decoded.split('/') {
-        match part {
+    for part in spelled {
+        match part.as_str() {
             "" | "." => {}
             ".." => {
                 parts.pop();
             }
-            _ => parts.push(part.to_owned()),
+            _ => parts.push(part),
         }
     }
     parts
@@ -202,6 +225,10 @@ mod tests {
             "/v1/%2e/chat/%2e%2e/chat/completions",
             "http://host/v1/chat/completions",
             "/v2/models/any%20thing/infer",
+            "/v2/models/a%2Fb/infer",
+            "/v2/models/a%2fb%2F/versions/%2F/infer",
+            "/v2/models/..%2Fb/%69nfer",
+            "/v2/models/x%2F../b/infer",
         ] {
             assert_eq!(post(path), Route::Gated, "{path}");
         }
@@ -255,7 +282,18 @@ mod tests {
             let refused = never.parse::<GateRoute>();
             assert!(matches!(refused, Err(GateRouteError::Never(_))), "{never}");
         }
-        for bad in ["", "/", "v1/x", "/x?y", "http://h/x"] {
+        for bad in [
+            "",
+            "/",
+            "v1/x",
+            "/x?y",
+            "http://h/x",
+            "/{a}/{",
+            "/{a}/}",
+            "/{}",
+            "/{{a}}",
+            "/x{a}",
+        ] {
             assert_eq!(
                 bad.parse::<GateRoute>(),
                 Err(GateRouteError::Malformed),
@@ -284,7 +322,7 @@ mod tests {
 
         #[test]
         fn no_path_breaks_it(path in "/[ -~]{0,40}") {
-            let _ = normalise(&path);
+            let _ = (normalise(&path), split_first(&path));
         }
     }
 }

@@ -16,6 +16,7 @@ use tracing::{debug, warn};
 
 use super::forward;
 use super::shared::Shared;
+use crate::proxy::watched::watched;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4096;
@@ -109,13 +110,22 @@ async fn serve(
     // Who comes after the shutdown began is to be answered, not hung up on.
     let mut told = shared.is_draining();
     let service = service_fn(|request| forward::handle(Arc::clone(&shared), request));
+    let (stream, watch) = watched(stream);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
+    let mut gone = pin!(watch.gone());
     loop {
         tokio::select! {
+            // What has come is acted on before the end is.
+            biased;
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
                     debug!(error, "a connection failed");
                 }
+                return;
+            }
+            // Dropping the connection drops its requests, wherever they are.
+            () = gone.as_mut() => {
+                debug!("a client left");
                 return;
             }
             () = tasks.drain.cancelled(), if !told => {

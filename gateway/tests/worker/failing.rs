@@ -45,6 +45,75 @@ async fn engines_that_close_reset_or_babble_are_a_bad_gateway() {
     bench.idle().await;
 }
 
+/// As long as the head has not been passed on, the client can be told.
+#[tokio::test]
+async fn a_body_that_makes_no_sense_right_behind_its_head_is_a_bad_gateway() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    for kind in ["application/json", "text/event-stream"] {
+        let mut client = bench.post().await;
+        bench
+            .engine
+            .answer(&format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nabc"
+            ))
+            .await;
+        assert_eq!(client.head().await, 502, "{kind}");
+        let body: serde_json::Value = serde_json::from_slice(&client.body().await).unwrap();
+        assert_eq!(body["code"], 502);
+        bench.holds(0, 0, 0).await;
+    }
+    bench.idle().await;
+}
+
+/// Whatever came in one piece with the head is passed on with it.
+#[tokio::test]
+async fn a_body_right_behind_its_head_passes_as_it_is() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let whole = token() + LAST;
+    for (head, body) in [
+        (EVENTS, whole.as_str()),
+        (EVENTS, LAST),
+        (JSON, ""),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", "hello"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", ""),
+        ("HTTP/1.1 204 No Content\r\n\r\n", ""),
+    ] {
+        let mut client = bench.post().await;
+        bench.engine.answer(&format!("{head}{body}")).await;
+        assert_eq!(client.head().await.to_string(), head[9..12]);
+        let expected = match (head, body) {
+            (EVENTS, LAST) => "",
+            (EVENTS, _) => "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+            (JSON, _) => "{}",
+            _ => body,
+        };
+        assert_eq!(client.body().await, expected.as_bytes(), "{head}{body}");
+        assert!(client.has_nothing_left());
+        bench.holds(0, 0, 0).await;
+    }
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn an_upgrade_that_nobody_asked_for_is_a_bad_gateway() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    for _ in 0..2 {
+        let mut client = bench
+            .post_with("connection: upgrade\r\nupgrade: websocket\r\n")
+            .await;
+        let mut call = bench.engine.call().await;
+        assert_eq!(call.header("upgrade"), None);
+        call.body().await;
+        call.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nraw")
+            .await;
+        assert_eq!(client.head().await, 502);
+        client.body().await;
+        call.closed().await;
+        bench.holds(0, 0, 0).await;
+    }
+    bench.idle().await;
+}
+
 #[tokio::test]
 async fn an_engines_own_error_passes_through() {
     let mut bench = Bench::start(1, 1, 0).await;
@@ -149,5 +218,59 @@ async fn without_an_idle_timeout_a_quiet_stream_is_a_live_one() {
     client.expect(token()).await;
     call.write(LAST).await;
     client.expect(LAST).await;
+    bench.idle().await;
+}
+
+/// A client that takes its time is not an engine that is silent.
+#[tokio::test]
+async fn the_idle_timeout_does_not_run_while_the_client_sends() {
+    let limit = Duration::from_millis(300);
+    let mut bench = Bench::with(limits(1, 1, 0), &[0], |config| {
+        config.engine_idle_timeout = Some(limit);
+    })
+    .await;
+    let head = "POST /generate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+
+    // Before the answer: in pieces, and after a pause.
+    let mut client = bench.connect().await;
+    client.write(head).await;
+    let mut call = bench.engine.call().await;
+    for pause in [100, 100, 100, 100, 700] {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        client.write(chunk("x")).await;
+        call.expect(chunk("x")).await;
+    }
+    client.write(LAST).await;
+    call.expect(LAST).await;
+    tokio::time::sleep(limit / 2).await;
+    call.write(JSON).await;
+    assert_eq!(client.head().await, 200);
+    client.body().await;
+    bench.holds(0, 0, 0).await;
+
+    // Within it: an engine may begin to answer before it has read all.
+    let mut client = bench.connect().await;
+    client.write(head).await;
+    let mut call = bench.engine.call().await;
+    call.write(EVENTS).await;
+    assert_eq!(client.head().await, 200);
+    tokio::time::sleep(limit * 2).await;
+    client.write(chunk("x")).await;
+    call.expect(chunk("x")).await;
+    client.write(LAST).await;
+    call.expect(LAST).await;
+    call.write(token()).await;
+    client.expect(token()).await;
+    // From here on the silence is the engine's own.
+    client.closed().await;
+    call.closed().await;
+    bench.holds(0, 0, 0).await;
+
+    let mut client = bench.connect().await;
+    client.write(head).await;
+    client.write(chunk("x")).await;
+    client.write(LAST).await;
+    assert_eq!(client.head().await, 504);
+    bench.engine.call().await.closed().await;
     bench.idle().await;
 }

@@ -223,17 +223,28 @@ async fn a_shutdown_lets_streams_finish_and_turns_new_requests_away() {
 
 #[tokio::test]
 async fn a_shutdown_cuts_off_what_outlasts_its_time() {
-    let mut bench = Bench::with(limits(1, 1, 1), &[0], |config| {
+    let mut bench = Bench::with(limits(1, 1, 2), &[0], |config| {
         config.drain_timeout = Duration::from_millis(100);
     })
     .await;
     let (mut client, mut call) = bench.streaming().await;
-    let mut queued = bench.post().await;
+    let queued = bench.post().await;
     bench.holds(1, 0, 1).await;
     let gate = bench.worker.gate().clone();
+    let mut expecting = bench.connect().await;
+    expecting
+        .write("POST /generate HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
+        .await;
+    bench.holds(1, 0, 2).await;
     soon("the shutdown", bench.worker.shutdown()).await;
     client.closed().await;
-    queued.closed().await;
+    // Those that never ran are told so.
+    for mut queued in [queued, expecting] {
+        assert_eq!(queued.head().await, 503);
+        let body: serde_json::Value = serde_json::from_slice(&queued.body().await).unwrap();
+        assert_eq!(body["code"], 503);
+        queued.closed().await;
+    }
     call.closed().await;
     let seen = gate.snapshot().worker;
     assert_eq!((seen.running, seen.waiting, seen.queued), (0, 0, 0));

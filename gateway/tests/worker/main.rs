@@ -2,6 +2,7 @@
 //! test tells it to.
 
 mod failing;
+mod hiding;
 mod leaving;
 mod lifecycle;
 mod passing;

@@ -257,6 +257,7 @@ async fn no_spelling_of_a_gated_path_slips_past() {
         "//v1/./chat/completions",
         "/v1/chat%2Fcompletions",
         "/v1/completions/",
+        "/v2/models/a%2Fb/infer",
     ] {
         let mut client = bench.connect().await;
         client

@@ -142,6 +142,11 @@ impl Wire {
         self.read.is_empty()
     }
 
+    /// Ends what this end sends; it still reads.
+    pub async fn end(&mut self) {
+        self.stream.shutdown().await.unwrap();
+    }
+
     /// Ends with a reset instead of an orderly close.
     pub fn reset(self) {
         #[allow(deprecated)] // tokio's replacement is not in the version in use
