@@ -79,9 +79,8 @@ impl RequestBody {
     }
 
     /// Reads on while the request waits, within `budget`; what does not fit
-    /// pauses the reading. Returns only when the body fails, which is how a
-    /// client that left in the middle of it is noticed. Cancel safe: what was
-    /// read is kept.
+    /// pauses the reading. Returns only when the body fails. Cancel safe: what
+    /// was read is kept.
     ///
     /// One frame (at most some 400 KiB) is read before its room is asked for.
     pub async fn read_ahead(&mut self, budget: &BufferBudget) -> hyper::Error {

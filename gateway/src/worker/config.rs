@@ -79,8 +79,9 @@ pub struct WorkerArgs {
     pub no_retry_after: bool,
 
     /// Seconds of silence after which an engine is given up, before its answer
-    /// or within it. Off by default: a long prompt may take minutes, and an
-    /// engine that hangs then holds its slots until its clients leave.
+    /// or within it; time in which the client sends does not count. Off by
+    /// default: a long prompt may take minutes, and an engine that hangs then
+    /// holds its slots until its clients leave.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub engine_idle_timeout: Option<Duration>,
 

@@ -77,7 +77,8 @@ async fn gated(shared: &Shared, request: Request<Incoming>, id: &HeaderValue) ->
 }
 
 /// Asks the gate, and waits for it. The body is read meanwhile, within the
-/// budget: that is how a client that leaves while it still sends is noticed.
+/// budget: the sooner it is here, the less an admitted request waits for it, and
+/// one that makes no sense gives its place up.
 async fn admit(
     shared: &Shared,
     head: &request::Parts,
