@@ -100,7 +100,7 @@ impl Shared {
 
     /// A gate went; true if it was the last.
     pub(crate) fn drop_handle(&self) -> bool {
-        // AcqRel: as for any reference count.
+        // LAST, AcqRel: as for any reference count.
         self.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
@@ -114,7 +114,7 @@ impl Shared {
         loop {
             let bell = self.turn.bell();
             self.run_wanted();
-            // Acquire: pairs with `drop_handle`.
+            // LAST, Acquire: who left the last handle is done with it.
             if self.handles.load(Ordering::Acquire) == 0 {
                 return;
             }

@@ -2,7 +2,7 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{Ordering, Tally};
 
 /// What is counted, for each lane.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(crate) const STRIPES: usize = 1;
 /// One lane's counters.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    stripes: Box<[CachePadded<[AtomicU64; EVENTS]>]>,
+    stripes: Box<[CachePadded<[Tally; EVENTS]>]>,
 }
 
 impl Counters {
@@ -51,12 +51,16 @@ impl Counters {
     }
 }
 
+/// The only stripe: a model's threads must be the same in every execution.
+#[cfg(tidegate_loom)]
+pub(crate) fn stripe() -> usize {
+    0
+}
+
 /// This thread's stripe; also its hint for where to look for capacity first.
+#[cfg(not(tidegate_loom))]
 #[inline]
 pub(crate) fn stripe() -> usize {
-    if STRIPES == 1 {
-        return 0;
-    }
     static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     thread_local! {
         static MINE: usize =

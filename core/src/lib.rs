@@ -38,6 +38,9 @@ pub mod limits;
 mod listeners;
 mod lists;
 pub mod metrics;
+#[cfg(tidegate_loom)]
+#[doc(hidden)]
+pub mod model;
 mod observe;
 mod park;
 mod pass;

@@ -6,13 +6,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::sync::{self, AtomicU32, Ordering};
+use crate::sync::{Futex, Ordering};
 
 const IDLE: u32 = 0;
 const NOTIFIED: u32 = 1;
 
 /// A thread parked on one word.
-struct Parker(AtomicU32);
+struct Parker(Futex);
 
 impl Wake for Parker {
     fn wake(self: std::sync::Arc<Self>) {
@@ -25,7 +25,7 @@ impl Wake for Parker {
         // An RMW, so that it follows the parked thread's own swap in the word's
         // order: loom takes a plain store to be unordered with it.
         if self.0.swap(NOTIFIED, Ordering::Release) == IDLE {
-            sync::wake_one(&self.0);
+            self.0.wake_one();
         }
     }
 }
@@ -33,7 +33,7 @@ impl Wake for Parker {
 /// Runs a future to its end on this thread, parked on `atomic-wait` in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let parker = std::sync::Arc::new(Parker(AtomicU32::new(IDLE)));
+    let parker = std::sync::Arc::new(Parker(Futex::new(IDLE)));
     let waker = Waker::from(std::sync::Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
     loop {
@@ -42,7 +42,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         }
         // PARK, Acquire: pairs with the Release swap of the waker.
         while parker.0.swap(IDLE, Ordering::Acquire) == IDLE {
-            sync::wait(&parker.0, IDLE);
+            parker.0.wait(IDLE);
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-use crate::budget::Lack;
+use crate::budget::{Flags, Lack};
 use crate::lists::Lists;
 use crate::shared::{Dispatch, Shared};
+use crate::slots::bits;
 use crate::sync::{Ordering, fence};
-use crate::word::step::Who;
-use crate::word::{I, N};
+use crate::word::step::{Relaxed, Who};
+use crate::word::{I, L, N};
 
 /// Offers, and so wakers kept, before a turn is given up to wake them.
 const BATCH: usize = 32;
@@ -16,10 +17,14 @@ const BATCH: usize = 32;
 /// Batches in the turn of a thread that assists.
 const ASSIST_BATCHES: usize = if cfg!(tidegate_loom) { usize::MAX } else { 4 };
 
-/// Wakers to be woken once the turn has ended: foreign code never runs within.
+/// Whom to wake once the turn has ended: foreign code never runs within.
 struct Wakers {
     kept: [Option<Waker>; BATCH],
     count: usize,
+    /// Those who listen for room: it came back while they were shut out.
+    listeners: bool,
+    /// The turn failed, and with it the lists of those who wait.
+    everybody: bool,
 }
 
 impl Wakers {
@@ -27,6 +32,8 @@ impl Wakers {
         Wakers {
             kept: [const { None }; BATCH],
             count: 0,
+            listeners: false,
+            everybody: false,
         }
     }
 
@@ -39,14 +46,21 @@ impl Wakers {
         self.count == BATCH
     }
 
-    fn wake(&mut self) {
-        for waker in self.kept[..std::mem::take(&mut self.count)].iter_mut() {
-            if let Some(waker) = waker.take() {
-                // A waker that panics keeps no other from being woken.
-                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-            }
-        }
+    fn is_empty(&self) -> bool {
+        self.count == 0 && !self.listeners && !self.everybody
     }
+
+    /// The turn put something back, or cleared flags, in a word with these. It
+    /// rings for none of that, or it would wake itself for ever; but a listener
+    /// who tried meanwhile knows nothing of it.
+    fn opened(&mut self, flags: Flags) {
+        self.listeners |= flags.has(L);
+    }
+}
+
+fn wake(waker: Waker) {
+    // A waker that panics keeps no other from being woken.
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 impl Shared {
@@ -99,14 +113,14 @@ impl Shared {
             let done = self.batch(&mut wakers);
             let ended = if done { self.turn.try_end() } else { false };
             if ended {
-                wakers.wake();
+                self.wake(wakers);
                 return true;
             }
             // Something is left. Foreign code does not run within a turn: it is
             // given up for the wakers, and begun anew.
-            if wakers.count > 0 {
+            if !wakers.is_empty() {
                 self.turn.hand_over();
-                wakers.wake();
+                self.wake(wakers);
                 if !self.turn.try_start() {
                     // Somebody else goes on with it.
                     return true;
@@ -115,6 +129,17 @@ impl Shared {
         }
         self.turn.hand_over();
         false
+    }
+
+    /// After a turn, or between two.
+    fn wake(&self, wakers: Wakers) {
+        wakers.kept.into_iter().flatten().for_each(wake);
+        if wakers.everybody {
+            self.slots.take_wakers().for_each(wake);
+        }
+        if wakers.listeners {
+            self.fire_room();
+        }
     }
 
     /// One batch of offers. True if nothing is left to offer.
@@ -129,14 +154,21 @@ impl Shared {
             // A fault of ours. Nobody may wait for ever on a queue that nobody
             // can be trusted to drain.
             self.shut();
+            wakers.everybody = true;
+            wakers.listeners = true;
             true
         })
     }
 
     fn pass(&self, lists: &mut Lists, wakers: &mut Wakers) -> bool {
         loop {
-            // Flags before marks, against the arrivals' marks before flags.
+            // RING, SeqCst: flags before marks, against the arrivals' marks before flags.
             fence(Ordering::SeqCst);
+            // Marks are read one after another, and may show a request without
+            // one that was queued before it came. Of those older than this, none
+            // is missing; a younger one is not done with its flags, and sees to it
+            // that it is looked at again.
+            let young = self.slots.next_age();
             lists.take_in(&self.slots);
             if self.is_stopped() {
                 return self.dismiss(lists, wakers);
@@ -145,14 +177,20 @@ impl Shared {
             let owed = !self.budget.settle_debts();
             let mut own_full = OwnFull::default();
             let mut worker_full = false;
-            while let Some((lane, age, slot)) = self.oldest(lists, &own_full) {
+            while let Some((lane, age, slot)) = self.oldest(lists, young, &own_full) {
                 if owed {
                     break;
                 }
                 if wakers.is_full() {
                     return false;
                 }
-                match self.enter_as(lane, Who::Turn) {
+                match self.enter(lane, Who::Turn, |flags| wakers.opened(flags)) {
+                    // An older one lacked its rank's room alone, and had it
+                    // before this one had the worker's.
+                    Ok(hold) if own_full.any(|lane| self.has_own_room(lane)) => {
+                        self.put_back(hold, true, |flags| wakers.opened(flags));
+                        own_full = OwnFull::default();
+                    }
                     Ok(hold) => {
                         let share = hold.share();
                         if self.slots.offer(slot, age, share) {
@@ -164,7 +202,7 @@ impl Shared {
                             }
                         } else {
                             // It left: silently, this turn goes on looking.
-                            self.put_back(hold, true, |_| ());
+                            self.put_back(hold, true, |flags| wakers.opened(flags));
                         }
                         lists.pop(&self.slots, lane as usize);
                     }
@@ -176,28 +214,34 @@ impl Shared {
                     }
                 }
             }
-            if self.set_flags(lists, worker_full, owed) {
+            if self.set_flags(lists, worker_full, owed, wakers) {
                 continue;
             }
             return true;
         }
     }
 
-    /// Lane, age and slot of the oldest queued request, lanes that are full aside.
-    fn oldest(&self, lists: &mut Lists, own_full: &OwnFull) -> Option<(u32, u64, u32)> {
+    fn has_own_room(&self, lane: u32) -> bool {
+        let home = lane.checked_sub(1);
+        home.is_some_and(|home| self.budget.share(home as usize).load().own_room())
+    }
+
+    /// Lane, age and slot of the oldest queued request, lanes that are full
+    /// aside, and those too young to be compared with all that are older.
+    fn oldest(&self, lists: &mut Lists, young: u64, own_full: &OwnFull) -> Option<(u32, u64, u32)> {
         let lanes = 0..lists.len() as u32;
         lanes
             .filter(|lane| !own_full.contains(*lane))
             .filter_map(|lane| {
                 let (age, slot) = lists.head(&self.slots, lane as usize)?;
-                Some((lane, age, slot))
+                (age < young).then_some((lane, age, slot))
             })
             .min_by_key(|(_, age, _)| *age)
     }
 
     /// Leaves the flags as the lists demand. True if something came meanwhile
     /// that this turn must look at.
-    fn set_flags(&self, lists: &Lists, worker_full: bool, owed: bool) -> bool {
+    fn set_flags(&self, lists: &Lists, worker_full: bool, owed: bool, wakers: &mut Wakers) -> bool {
         let closed = if worker_full || owed { I } else { 0 };
         let mut again = false;
         if closed != 0 {
@@ -211,7 +255,11 @@ impl Shared {
         }
         for (home, share) in self.budget.shares().enumerate() {
             let queue = if lists.is_empty(home + 1) { 0 } else { N };
-            again |= !share.relax(closed | queue);
+            match share.relax(closed | queue) {
+                Relaxed::Already => (),
+                Relaxed::Touched(_) => again = true,
+                Relaxed::Cleared(word) => wakers.opened(word),
+            }
         }
         again || self.slots.any_fresh()
     }
@@ -232,7 +280,7 @@ impl Shared {
 
     /// Nobody enters or queues any more.
     pub(crate) fn shut(&self) {
-        // Release: pairs with the Acquire in `is_stopped`.
+        // STOP, Release: whoever is woken for it sees it.
         self.stopped.swap(true, Ordering::AcqRel);
         self.budget.set_everywhere(I);
     }
@@ -261,5 +309,67 @@ impl OwnFull {
 
     fn contains(&self, lane: u32) -> bool {
         self.0[lane as usize / 64] >> (lane % 64) & 1 == 1
+    }
+
+    fn any(&self, f: impl Fn(u32) -> bool) -> bool {
+        let words = self.0.iter().enumerate();
+        words
+            .flat_map(|(at, word)| bits(*word).map(move |bit| (at * 64 + bit) as u32))
+            .any(f)
+    }
+}
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+    use crate::limits::Settings;
+    use crate::shared::Arrival;
+
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            // Relaxed: one thread.
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_turn_that_fails_leaves_nobody_waiting() {
+        let settings = Settings {
+            engine_request_limit: Some(1),
+            engine_request_waiting_limit: Some(1),
+            request_queue_limit: Some(1),
+        };
+        let shared = Shared::new(settings, Dispatch::Manual).unwrap();
+        let hold = shared.try_admit(None).unwrap();
+        let Ok(Arrival::Queued(place)) = shared.request(None) else {
+            panic!("it should queue");
+        };
+        let [waiter, listener] = [(); 2].map(|()| Arc::new(Woken(AtomicBool::new(false))));
+        let seen = shared.listen();
+        assert!(
+            shared
+                .poll_room(seen, &Arc::clone(&listener).into())
+                .is_pending()
+        );
+        assert!(
+            shared
+                .poll_take(place, &Arc::clone(&waiter).into())
+                .is_pending()
+        );
+        // The lists know no lane: the turn cannot go on.
+        shared.within_turn(|_, lists| *lists = Lists::new(0));
+        shared.run_wanted();
+        assert!(shared.is_stopped());
+        for woken in [waiter, listener] {
+            assert!(woken.0.load(Ordering::Relaxed));
+        }
+        shared.cancel(place);
+        shared.give_back(hold, true);
     }
 }

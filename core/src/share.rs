@@ -74,7 +74,7 @@ impl QueueWord {
                 return Err(seen);
             }
             let old = seen.queued | seen.offered << OFFERED | seen.limit << LIMIT;
-            // AcqRel: a place that a leaver freed is reused after it left.
+            // PLACE, AcqRel: a place that a leaver freed is reused after it left.
             match self
                 .0
                 .compare_exchange_weak(old, old + 1, Ordering::AcqRel, Ordering::Acquire)
@@ -87,7 +87,7 @@ impl QueueWord {
 
     /// One queued request left, or its reservation is given back.
     pub(crate) fn leave(&self) {
-        // Release: see `reserve`.
+        // PLACE, Release: see `reserve`.
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 

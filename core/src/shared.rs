@@ -36,9 +36,9 @@ pub enum Dispatch {
 impl Dispatch {
     pub(crate) fn has_thread(self) -> bool {
         match self {
-            Dispatch::Thread => true,
-            // loom's assistants leave nothing to a thread.
-            Dispatch::Assisted => !cfg!(tidegate_loom),
+            // Under loom, models start the thread when the race may begin, and
+            // assistants leave nothing to one.
+            Dispatch::Thread | Dispatch::Assisted => !cfg!(tidegate_loom),
             Dispatch::Manual => false,
         }
     }
@@ -174,7 +174,7 @@ impl Shared {
 
     pub(crate) fn try_admit(&self, rank: Option<u32>) -> Result<Hold, Rejection> {
         let lane = self.lane_index(rank);
-        match self.enter(lane) {
+        match self.enter_new(lane) {
             Ok(hold) => {
                 self.lane(lane).counters.count(Event::AdmittedDirect);
                 Ok(hold)
@@ -185,14 +185,14 @@ impl Shared {
 
     pub(crate) fn enter_if_room(&self, rank: Option<u32>) -> Option<Hold> {
         let lane = self.lane_index(rank);
-        let hold = self.enter(lane).ok()?;
+        let hold = self.enter_new(lane).ok()?;
         self.lane(lane).counters.count(Event::AdmittedDirect);
         Some(hold)
     }
 
     pub(crate) fn request(&self, rank: Option<u32>) -> Result<Arrival, Rejection> {
         let lane = self.lane_index(rank);
-        let lack = match self.enter(lane) {
+        let lack = match self.enter_new(lane) {
             Ok(hold) => {
                 self.lane(lane).counters.count(Event::AdmittedDirect);
                 return Ok(Arrival::Admitted(hold));
@@ -224,22 +224,28 @@ impl Shared {
 
     /// Enters, if that passes over nobody.
     #[inline]
-    fn enter(&self, lane: u32) -> Result<Hold, Lack> {
+    fn enter_new(&self, lane: u32) -> Result<Hold, Lack> {
         match self.enter_as(lane, Who::Newcomer) {
             Err(Lack::Turn) => self.enter_shut(lane),
             entered => entered,
         }
     }
 
-    /// Enters, for a newcomer or on behalf of a queued request.
+    /// Enters for a newcomer, and tells whom to tell.
     #[inline]
     pub(crate) fn enter_as(&self, lane: u32, who: Who) -> Result<Hold, Lack> {
-        let mut told = |flags: Flags| {
-            // The turn's own give-backs are silent, or it would wake itself for ever.
-            if who != Who::Turn {
-                self.after_give_back(flags);
-            }
-        };
+        self.enter(lane, who, |flags| self.after_give_back(flags))
+    }
+
+    /// Enters, for a newcomer or on behalf of a queued request. `told` hears the
+    /// flags of what it had to put back on the way.
+    #[inline]
+    pub(crate) fn enter(
+        &self,
+        lane: u32,
+        who: Who,
+        mut told: impl FnMut(Flags),
+    ) -> Result<Hold, Lack> {
         let share = match lane.checked_sub(1) {
             Some(home) => {
                 self.budget.enter_ranked(home as usize, who, &mut told)?;
@@ -284,7 +290,9 @@ impl Shared {
     /// After queueing: makes sure that whoever frees what this request lacks
     /// knows, and rings if it has been freed already.
     fn announce(&self, lane: u32) {
-        // The mark before the flags, for the turn that clears them.
+        // RING, SeqCst: the mark before the flags, against the turn's flags before
+        // marks: a flag that is only read here is not about to be cleared by a turn
+        // that does not see the mark.
         fence(Ordering::SeqCst);
         let own_room = match lane.checked_sub(1) {
             Some(home) => self.budget.share(home as usize).set(N | T).own_room(),
@@ -431,7 +439,7 @@ impl Shared {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        // Acquire: pairs with the Release in `stop`.
+        // STOP, Acquire: who was woken for it sees it.
         self.stopped.load(Ordering::Acquire)
     }
 

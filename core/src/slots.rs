@@ -15,6 +15,8 @@
 //! waker. Of the turn and the ticket, whoever lets go of the slot last frees it
 //! and settles the count.
 
+use std::task::Waker;
+
 use crate::publish::Published;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::waker::WakerCell;
@@ -83,7 +85,8 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn new(len: usize) -> Self {
+    fn new(k: usize) -> Self {
+        let len = (FIRST << k) as usize;
         let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
         let entry = Entry {
             age: 0,
@@ -91,16 +94,15 @@ impl Chunk {
             lane: 0,
             next: 0,
         };
+        let slot = || Slot {
+            state: AtomicU64::new(DONE),
+            next_free: AtomicU32::new(0),
+            lane: AtomicU32::new(0),
+            share: AtomicU32::new(0),
+            waker: WakerCell::new(),
+        };
         Chunk {
-            slots: (0..len)
-                .map(|_| Slot {
-                    state: AtomicU64::new(DONE),
-                    next_free: AtomicU32::new(0),
-                    lane: AtomicU32::new(0),
-                    share: AtomicU32::new(0),
-                    waker: WakerCell::new(),
-                })
-                .collect(),
+            slots: (0..len).map(|_| slot()).collect(),
             fresh: zeros(len.div_ceil(64)),
             summary: zeros(len.div_ceil(4096)),
             entries: (0..2 * len).map(|_| UnsafeCell::new(entry)).collect(),
@@ -118,11 +120,11 @@ const CHUNKS: usize = 18;
 #[derive(Debug)]
 pub(crate) struct Slots {
     chunks: [Published<Chunk>; CHUNKS],
+    /// Slots from here on were never used.
+    unused: AtomicU32,
     /// `pops (40) | first free slot + 1 (24)`: the count keeps a popper that slept
     /// through other pops from succeeding (it would have to sleep through 2^40).
     free: AtomicU64,
-    /// The first slot that was never used.
-    unused: AtomicU32,
     next_age: AtomicU64,
 }
 
@@ -138,32 +140,56 @@ impl Slots {
     pub(crate) fn new() -> Self {
         Slots {
             chunks: std::array::from_fn(|_| Published::empty()),
-            free: AtomicU64::new(0),
             unused: AtomicU32::new(0),
+            free: AtomicU64::new(0),
             next_age: AtomicU64::new(1),
         }
     }
 
     /// A free slot, allocated if there is none: call without a reservation.
     pub(crate) fn acquire(&self) -> u32 {
-        self.pop_free().unwrap_or_else(|| {
-            // Relaxed: an index that nobody else gets.
-            let slot = self.unused.fetch_add(1, Ordering::Relaxed);
-            self.grow_to(slot);
-            slot
-        })
+        loop {
+            if let Some(slot) = self.pop_free() {
+                return slot;
+            }
+            // Relaxed: a slot that was never used carries nothing; its chunk is
+            // PUBLISHed.
+            let unused = self.unused.load(Ordering::Relaxed);
+            if self.has_chunk_of(unused) {
+                let claimed = self.unused.compare_exchange(
+                    unused,
+                    unused + 1,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
+                if claimed.is_ok() {
+                    return unused;
+                }
+            }
+        }
     }
 
-    /// Gives an unused slot back.
-    pub(crate) fn release(&self, slot: u32) {
-        self.push_free(slot);
+    /// Sees to it that the slot exists. Of several who need its chunk, one makes
+    /// it: there are at most twice as many slots as were in use at once. False
+    /// for a slot beyond all that can be queued and offered; those are in use by
+    /// calls in progress, and one of them will be free.
+    fn has_chunk_of(&self, slot: u32) -> bool {
+        let k = chunk_of(slot);
+        match self.chunks.get(k) {
+            Some(chunk) if chunk.get().is_none() => {
+                chunk.get_or_publish(Box::new(Chunk::new(k)));
+                true
+            }
+            chunk => chunk.is_some(),
+        }
     }
 
     /// Fills a slot with a request, and marks it for the turn.
     pub(crate) fn occupy(&self, slot: u32, lane: u32) -> Place {
-        // Relaxed: an age only has to be new; requests that do not overlap get
-        // them in order through whatever ordered them.
-        let age = self.next_age.fetch_add(1, Ordering::Relaxed);
+        // AGE, Release: whoever sees that this age was given out sees the marks
+        // of those who queued before this one came. Requests that do not overlap
+        // get ages in order through whatever ordered them.
+        let age = self.next_age.fetch_add(1, Ordering::Release);
         let (chunk, at) = self.locate(slot);
         let here = &chunk.slots[at];
         // Relaxed: published by the state.
@@ -177,12 +203,19 @@ impl Slots {
         Place { slot, age, lane }
     }
 
+    /// Who comes from now on is at least this old.
+    pub(crate) fn next_age(&self) -> u64 {
+        // AGE, Acquire: the marks of all who were queued before one of those that
+        // have an age below this came.
+        self.next_age.load(Ordering::Acquire)
+    }
+
     /// Calls `f` with every slot that was occupied since the last time, its age
     /// and its lane. The turn's alone.
     pub(crate) fn drain_fresh(&self, mut f: impl FnMut(u32, u64, u32)) {
         for (k, chunk) in self.published() {
             for (s, summary) in chunk.summary.iter().enumerate() {
-                // Acquire: as below. A swap only where there is something.
+                // ARRIVE, Acquire: as below. A swap only where there is something.
                 if summary.load(Ordering::Acquire) == 0 {
                     continue;
                 }
@@ -209,7 +242,7 @@ impl Slots {
     /// Whether somebody arrived that the turn has not seen.
     pub(crate) fn any_fresh(&self) -> bool {
         self.published().any(|(_, chunk)| {
-            // Acquire: ARRIVE, as in `drain_fresh`.
+            // ARRIVE, Acquire: as in `drain_fresh`.
             chunk
                 .summary
                 .iter()
@@ -218,7 +251,7 @@ impl Slots {
     }
 
     pub(crate) fn is_waiting(&self, slot: u32, age: u64) -> bool {
-        // Acquire: whoever left before this is done leaving.
+        // LET-GO, Acquire: whoever left before this is done leaving.
         self.slot(slot).state.load(Ordering::Acquire) == age << AGE | WAITING
     }
 
@@ -243,7 +276,7 @@ impl Slots {
     /// The turn has counted an offer and fetched the waker. True if the ticket let
     /// go before: then the turn settles the count.
     pub(crate) fn let_go(&self, slot: u32) -> bool {
-        // AcqRel: of the two that let go, the second frees the slot, after
+        // LET-GO, AcqRel: of the two that let go, the second frees the slot, after
         // everything that the first did there.
         let old = self.slot(slot).state.fetch_and(!TURN, Ordering::AcqRel);
         let last = old & STATUS == DONE;
@@ -270,14 +303,14 @@ impl Slots {
         let here = self.slot(place.slot);
         // Foreign code: dropped before anything is let go of.
         drop(here.waker.take());
-        // Acquire: as in `take`.
+        // OFFER, Acquire: as in `take`.
         let mut state = here.state.load(Ordering::Acquire);
         loop {
             debug_assert_eq!(state >> AGE, place.age, "a ticket leaves its slot once");
-            // Relaxed: read before the slot is let go of; OFFER published it.
+            // Relaxed: read before the slot is let go of, and published by OFFER.
             let share = here.share.load(Ordering::Relaxed);
-            // AcqRel: one of offer and cancel comes second and sees the first;
-            // and as in `let_go`.
+            // LET-GO, AcqRel: as in `let_go`. One of offer and cancel comes second
+            // and sees the first.
             match here.state.compare_exchange_weak(
                 state,
                 state & !STATUS | DONE,
@@ -297,6 +330,13 @@ impl Slots {
                 Err(now) => state = now,
             }
         }
+    }
+
+    /// All wakers that wait in any slot.
+    pub(crate) fn take_wakers(&self) -> impl Iterator<Item = Waker> {
+        self.published()
+            .flat_map(|(_, chunk)| chunk.slots.iter())
+            .filter_map(|slot| slot.waker.take())
     }
 
     pub(crate) fn slot(&self, slot: u32) -> &Slot {
@@ -340,18 +380,8 @@ impl Slots {
         (chunk, (slot - first_of(k)) as usize)
     }
 
-    /// Makes sure that this slot and all before it are there. Whoever needs one
-    /// allocates its chunk, so that nobody waits for another to do it.
-    fn grow_to(&self, slot: u32) {
-        // The slots are as many as can be queued and offered, and a thousand calls.
-        for k in 0..=chunk_of(slot) {
-            if self.chunks[k].get().is_none() {
-                self.chunks[k].get_or_publish(Box::new(Chunk::new((FIRST << k) as usize)));
-            }
-        }
-    }
-
-    fn push_free(&self, slot: u32) {
+    /// Gives an unused slot back.
+    pub(crate) fn release(&self, slot: u32) {
         // Relaxed: only the CAS decides.
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
@@ -400,7 +430,8 @@ fn first_of(chunk: usize) -> u32 {
     FIRST * ((1 << chunk) - 1)
 }
 
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+/// The places of a word's bits that are set.
+pub(crate) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         (word != 0).then(|| {
             let bit = word.trailing_zeros() as usize;
@@ -430,17 +461,6 @@ mod tests {
         let all = first_of(CHUNKS);
         assert!(all > MAX_WORKER_QUEUE_LIMIT + offered, "{all}");
         assert!(u64::from(all) < INDEX_MASK, "{all}");
-    }
-
-    #[test]
-    fn no_slot_is_allocated_while_one_is_free() {
-        let slots = Slots::new();
-        let first: Vec<u32> = (0..FIRST).map(|_| slots.acquire()).collect();
-        first.iter().for_each(|slot| slots.release(*slot));
-        for _ in 0..3 * FIRST {
-            slots.release(slots.acquire());
-        }
-        assert_eq!(slots.published().count(), 1);
     }
 
     #[test]

@@ -19,6 +19,34 @@ mod imp {
     pub(crate) use std::sync::{Arc, Mutex};
     pub(crate) use std::thread;
 
+    /// A word to sleep on.
+    #[derive(Debug)]
+    pub(crate) struct Futex(AtomicU32);
+
+    impl Futex {
+        pub(crate) fn new(value: u32) -> Self {
+            Futex(AtomicU32::new(value))
+        }
+
+        /// Blocks while the word holds `expected`. May return without a wake-up.
+        pub(crate) fn wait(&self, expected: u32) {
+            wait(&self.0, expected);
+        }
+
+        /// Wakes one thread that waits.
+        pub(crate) fn wake_one(&self) {
+            wake_one(&self.0);
+        }
+    }
+
+    impl std::ops::Deref for Futex {
+        type Target = AtomicU32;
+
+        fn deref(&self) -> &AtomicU32 {
+            &self.0
+        }
+    }
+
     /// loom's cell with std's inside.
     #[derive(Debug)]
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -43,27 +71,54 @@ mod imp {
     pub(crate) use loom::sync::{Arc, Mutex};
     pub(crate) use loom::thread;
 
-    loom::lazy_static! {
-        /// loom has no futex. All words share one bucket, as in a kernel's
-        /// table: a sleeper may be woken for another word, and looks again.
-        static ref BUCKET: (Mutex<()>, loom::sync::Condvar) = Default::default();
+    /// loom has no futex: a word, and the bucket of its sleepers.
+    #[derive(Debug)]
+    pub(crate) struct Futex {
+        word: AtomicU32,
+        bucket: Mutex<()>,
+        sleepers: loom::sync::Condvar,
     }
 
-    /// Blocks while `word` holds `expected`. May return without a wake-up.
-    pub(crate) fn wait(word: &AtomicU32, expected: u32) {
-        let bucket = BUCKET.0.lock().unwrap();
-        // Relaxed: only decides whether to sleep; the caller's own access
-        // carries the edge.
-        if word.load(Ordering::Relaxed) == expected {
-            drop(BUCKET.1.wait(bucket).unwrap());
+    impl Futex {
+        pub(crate) fn new(value: u32) -> Self {
+            Futex {
+                word: AtomicU32::new(value),
+                bucket: Mutex::new(()),
+                sleepers: loom::sync::Condvar::new(),
+            }
+        }
+
+        /// Blocks while the word holds `expected`. May return without a wake-up.
+        pub(crate) fn wait(&self, expected: u32) {
+            let bucket = self.bucket.lock().unwrap();
+            // Relaxed: only decides whether to sleep; the caller's own access
+            // carries the edge.
+            if self.word.load(Ordering::Relaxed) == expected {
+                drop(self.sleepers.wait(bucket).unwrap());
+            }
+        }
+
+        /// Wakes one thread that waits.
+        pub(crate) fn wake_one(&self) {
+            let _bucket = self.bucket.lock().unwrap();
+            self.sleepers.notify_one();
         }
     }
 
-    /// Wakes the thread that waits on `word`, and whoever shares its bucket.
-    pub(crate) fn wake_one(_word: &AtomicU32) {
-        let _bucket = BUCKET.0.lock().unwrap();
-        BUCKET.1.notify_all();
+    impl std::ops::Deref for Futex {
+        type Target = AtomicU32;
+
+        fn deref(&self) -> &AtomicU32 {
+            &self.word
+        }
     }
 }
 
 pub(crate) use imp::*;
+
+#[cfg(tidegate_stall)]
+pub(crate) use crate::stall::AtomicU64 as Tally;
+/// What only counts. No edge goes through it, so the model checker does not see
+/// it either, and explores no orders that make no difference.
+#[cfg(not(tidegate_stall))]
+pub(crate) use std::sync::atomic::AtomicU64 as Tally;

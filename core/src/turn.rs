@@ -9,7 +9,7 @@
 //!
 //! Two turns never overlap: only `IDLE` or `WANTED` become `RUNNING`, by one CAS.
 
-use crate::sync::{self, AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Futex, Ordering};
 
 const IDLE: u32 = 0;
 const WANTED: u32 = 1;
@@ -20,14 +20,14 @@ const AGAIN: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Turn {
     state: AtomicU32,
-    bell: AtomicU32,
+    bell: Futex,
 }
 
 impl Turn {
     pub(crate) fn new() -> Self {
         Turn {
             state: AtomicU32::new(IDLE),
-            bell: AtomicU32::new(0),
+            bell: Futex::new(0),
         }
     }
 
@@ -100,19 +100,19 @@ impl Turn {
 
     /// Sleeps until the bell was rung since it read `seen`.
     pub(crate) fn sleep(&self, seen: u32) {
-        sync::wait(&self.bell, seen);
+        self.bell.wait(seen);
     }
 
     /// Wakes the dispatcher thread: a turn is wanted.
     pub(crate) fn wake(&self) {
         // BELL, Release: after what is to be done was left in `state`.
         self.bell.fetch_add(1, Ordering::AcqRel);
-        sync::wake_one(&self.bell);
+        self.bell.wake_one();
     }
 
     /// Whether no turn runs or is wanted.
     pub(crate) fn is_idle(&self) -> bool {
-        // Acquire: what the last turn did is visible to who finds it ended.
+        // TURN, Acquire: what the last turn did is visible to who finds it ended.
         self.state.load(Ordering::Acquire) == IDLE
     }
 

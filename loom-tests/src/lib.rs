@@ -10,12 +10,22 @@
 //! RUSTFLAGS="--cfg tidegate_loom" cargo test -p tidegate-loom-tests --profile loom --target-dir target/loom
 //! ```
 //!
+//! Those that take minutes run only with `TIDEGATE_MODELS=all`; and
 //! `LOOM_MAX_PREEMPTIONS=4` raises the bound of every model. The gate sees loom
 //! through its own switch, `--cfg tidegate_loom`, and so does this crate:
 //! without it there is nothing here but this page.
 //!
+//! A model of the gate's pieces (`tidegate::model`) is smaller than one of a whole
+//! gate, and its bound can be higher. A model that cannot fail proves nothing:
+//! `.ci/canaries` breaks the core, one labelled edge or re-check at a time, and
+//! runs the model that must notice (`canaries.toml`).
+//!
 //! What loom does not see: more than five threads, load buffering, and what
-//! goes through std's own `Arc` and channels.
+//! goes through std's own `Arc` and channels. It takes SeqCst accesses for AcqRel
+//! ones; fences it takes as they are. And it remembers only the last access to
+//! each word when it looks for orders to try: if one thread reads a word, then
+//! another reads and writes it, the first is not tried after the second. So the
+//! thread that only reads is spawned, and the one that writes is the model's own.
 
 #[cfg(tidegate_loom)]
 mod check;
@@ -23,6 +33,9 @@ mod check;
 mod gates;
 
 #[cfg(tidegate_loom)]
-pub use check::check;
+pub use check::{check, check_apart, check_at_length};
 #[cfg(tidegate_loom)]
-pub use gates::{enter, gate, idle, queue, ranked, settings};
+pub use gates::{
+    enter, gate, granted, handle, idle, is_in, look, manual, queue, ranked, report, settings,
+    threaded, with_ranks,
+};

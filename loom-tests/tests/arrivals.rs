@@ -2,8 +2,8 @@
 #![cfg(tidegate_loom)]
 
 use loom::thread;
-use tidegate::{AdmissionOwned, Limit, Rejection};
-use tidegate_loom_tests::{check, enter, gate, idle, ranked};
+use tidegate::{AdmissionOwned, Limit, Rejection, Scope};
+use tidegate_loom_tests::{check, check_apart, enter, gate, handle, idle, ranked};
 
 #[test]
 fn two_arrivals_at_the_last_slot_never_both_enter() {
@@ -52,7 +52,7 @@ fn a_ranked_and_an_unranked_arrival_share_the_workers_last_slot() {
 
 #[test]
 fn two_ranks_never_stand_in_each_others_way() {
-    check(3, "no false refusal while both ranks have room", || {
+    check_apart(3, "no false refusal while both ranks have room", || {
         let gate = ranked(1, 1, 0);
         let other = gate.clone();
         let thread = thread::spawn(move || drop(other.try_admit(Some(0)).unwrap()));
@@ -97,4 +97,25 @@ fn two_arrivals_at_the_last_queue_place_never_both_queue() {
         drop((answers, holder));
         idle(&gate);
     });
+}
+
+#[test]
+fn a_refusal_names_the_worker_only_where_all_of_it_is_full() {
+    check(
+        3,
+        "capacity that moves between ranks as a third asks",
+        || {
+            let gate = handle(ranked(1, 1, 0));
+            let holder = enter(&gate, Some(0));
+            let other = gate.clone();
+            let asks = thread::spawn(move || match other.try_admit(Some(0)) {
+                Ok(_) => Scope::Rank(0),
+                Err(refusal) => refusal.scope().expect("nobody stopped the gate"),
+            });
+            // At every instant at least one of two may still enter.
+            drop(holder);
+            let _elsewhere = gate.try_admit(Some(1)).expect("nobody else is there");
+            assert_eq!(asks.join().unwrap(), Scope::Rank(0));
+        },
+    );
 }

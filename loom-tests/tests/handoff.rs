@@ -3,7 +3,9 @@
 
 use loom::thread;
 use tidegate::{AdmissionOwned, Source};
-use tidegate_loom_tests::{check, enter, gate, idle, queue, ranked};
+use tidegate_loom_tests::{
+    check, check_at_length, enter, gate, granted, handle, idle, is_in, queue, ranked,
+};
 
 #[test]
 fn an_arrival_that_meets_a_release_gets_in() {
@@ -48,19 +50,18 @@ fn an_arrival_that_meets_a_first_token_gets_in() {
 }
 
 #[test]
-fn a_newcomer_never_passes_an_older_one() {
+fn capacity_that_frees_is_not_taken_by_a_newcomer() {
     check(
         3,
         "what frees belongs to who waited, at every instant",
         || {
-            let gate = gate(1, 1, 1);
+            let gate = handle(gate(1, 1, 1));
             let holder = enter(&gate, None);
             let ticket = queue(&gate, None);
-            let other = gate.clone();
-            let newcomer = thread::spawn(move || other.try_admit(None).is_err());
-            drop(holder);
-            assert!(newcomer.join().unwrap(), "the queue was passed");
-            assert_eq!(ticket.wait().unwrap().source(), Source::Queue);
+            let releaser = thread::spawn(move || drop(holder));
+            assert!(gate.try_admit(None).is_err(), "the queue was passed");
+            releaser.join().unwrap();
+            assert_eq!(granted(ticket).source(), Source::Queue);
             idle(&gate);
         },
     );
@@ -81,9 +82,24 @@ fn two_releases_let_two_lanes_in() {
 }
 
 #[test]
+fn one_who_waits_and_leaves_hands_on() {
+    check(3, "a chain of hand-overs has no gap", || {
+        let gate = handle(gate(1, 1, 2));
+        let holder = enter(&gate, None);
+        let first = queue(&gate, None);
+        let second = queue(&gate, None);
+        let waiter = thread::spawn(move || drop(loom::future::block_on(first).unwrap()));
+        drop(holder);
+        waiter.join().unwrap();
+        drop(granted(second));
+        idle(&gate);
+    });
+}
+
+#[test]
 fn two_waiters_each_get_their_turn() {
-    check(3, "three threads: a chain of hand-overs has no gap", || {
-        let gate = gate(1, 1, 2);
+    check_at_length(3, "three threads: the chain again, all parked", || {
+        let gate = handle(gate(1, 1, 2));
         let holder = enter(&gate, None);
         let waiters = [queue(&gate, None), queue(&gate, None)]
             .map(|ticket| thread::spawn(move || drop(ticket.wait().unwrap())));
@@ -93,6 +109,45 @@ fn two_waiters_each_get_their_turn() {
         }
         idle(&gate);
     });
+}
+
+#[test]
+fn a_ranked_arrival_that_meets_a_release_gets_in() {
+    check(
+        3,
+        "its rank's room and the worker's, queued or at once",
+        || {
+            let gate = handle(ranked(1, 1, 1));
+            let holder = enter(&gate, Some(0));
+            let other = gate.clone();
+            let arrival = thread::spawn(move || other.request_owned(Some(0)).unwrap());
+            drop(holder);
+            let mut arrival = arrival.join().unwrap();
+            assert!(is_in(&mut arrival));
+            drop(arrival);
+            idle(&gate);
+        },
+    );
+}
+
+#[test]
+fn a_ranked_arrival_that_lacks_the_workers_room_meets_its_release() {
+    check(
+        3,
+        "what frees at one rank lets another's request in",
+        || {
+            let gate = handle(ranked(1, 1, 1));
+            let unranked = gate.try_admit_owned(None).unwrap();
+            let holder = gate.try_admit_owned(None).unwrap();
+            let other = gate.clone();
+            let arrival = thread::spawn(move || other.request_owned(Some(0)).unwrap());
+            drop(holder);
+            let mut arrival = arrival.join().unwrap();
+            assert!(is_in(&mut arrival));
+            drop((arrival, unranked));
+            idle(&gate);
+        },
+    );
 }
 
 #[test]

@@ -2,8 +2,11 @@
 #![cfg(tidegate_loom)]
 
 use loom::thread;
-use tidegate::EngineReport;
-use tidegate_loom_tests::{check, enter, gate, idle, queue, settings};
+use tidegate::Gate;
+use tidegate_loom_tests::{
+    check, check_at_length, enter, gate, granted, handle, idle, is_in, look, manual, queue, report,
+    settings, with_ranks,
+};
 
 #[test]
 fn after_a_shrink_nobody_enters_above_the_new_limit() {
@@ -47,47 +50,109 @@ fn a_release_that_meets_a_shrink_does_not_slip_past_it() {
     );
 }
 
+fn growth_meets_an_arrival(gate: Gate, grow: impl FnOnce(&Gate) + Send + 'static) {
+    let gate = handle(gate);
+    let _holder = enter(&gate, None);
+    let other = gate.clone();
+    let thread = thread::spawn(move || grow(&other));
+    let mut arrival = gate.request_owned(Some(0)).unwrap();
+    thread.join().unwrap();
+    assert!(is_in(&mut arrival));
+    assert_eq!(gate.snapshot().worker.running, 2, "accounted for once");
+}
+
 #[test]
 fn growth_that_meets_an_arrival_lets_it_in() {
     check(
         3,
         "no request queues behind room that has just come",
         || {
-            let gate = gate(1, 1, 1);
-            let holder = enter(&gate, None);
-            let other = gate.clone();
-            let thread = thread::spawn(move || {
-                other.set_limits(settings(2, 2, 1)).unwrap();
+            growth_meets_an_arrival(gate(1, 1, 1), |gate| {
+                gate.set_limits(settings(2, 2, 1)).unwrap();
             });
-            drop(gate.admit_blocking(None).unwrap());
-            thread.join().unwrap();
-            drop(holder);
-            idle(&gate);
         },
     );
 }
 
 #[test]
 fn a_report_that_meets_an_arrival_lets_it_in_under_one_lane() {
+    check_at_length(3, "ranked or not, the room that came is used", || {
+        growth_meets_an_arrival(gate(1, 1, 1), |gate| {
+            gate.report_engine(report(&[0, 1])).unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_report_that_meets_an_arrival_at_once_accounts_for_it_once() {
+    check(3, "under its rank or none, and given back there", || {
+        let gate = handle(gate(2, 2, 0));
+        let other = gate.clone();
+        let thread = thread::spawn(move || drop(other.try_admit(Some(1))));
+        gate.report_engine(report(&[0, 1])).unwrap();
+        thread.join().unwrap();
+        idle(&gate);
+    });
+}
+
+#[test]
+fn a_debt_is_paid_before_anybody_is_let_in() {
+    check(3, "two releases after a shrink: the second is room", || {
+        let gate = handle(with_ranks(manual(2, 2, 1)));
+        let [first, second, third] = [Some(0), Some(0), Some(1)].map(|rank| enter(&gate, rank));
+        gate.set_limits(settings(1, 1, 1)).unwrap();
+        let mut ticket = queue(&gate, Some(1));
+        drop(third);
+        let other = gate.clone();
+        let turn = thread::spawn(move || other.settle());
+        assert!(look(&mut ticket).is_none(), "two still run");
+        drop(first);
+        turn.join().unwrap();
+        gate.settle();
+        let _permit = granted(ticket);
+        assert_eq!(gate.snapshot().worker.running, 2, "and nobody else");
+        assert!(gate.try_admit(None).is_err());
+        drop(second);
+    });
+}
+
+#[test]
+fn a_queue_that_shrinks_under_an_arrival_keeps_its_limit() {
     check(
         3,
-        "ranked or not, the request is accounted for once",
+        "who came first keeps its place, nobody comes after",
         || {
-            let gate = gate(1, 1, 1);
+            let gate = handle(gate(1, 1, 1));
             let holder = enter(&gate, None);
             let other = gate.clone();
-            let thread = thread::spawn(move || {
-                let report = EngineReport {
-                    ranks: vec![0, 1],
-                    max_num_seqs: None,
-                };
-                other.report_engine(report).unwrap();
-            });
-            drop(gate.admit_blocking(Some(0)).unwrap());
-            thread.join().unwrap();
-            drop(holder);
-            assert_eq!(gate.snapshot().total(|lane| lane.received), 2);
+            let thread = thread::spawn(move || other.request_owned(None));
+            gate.set_limits(settings(1, 1, 0)).unwrap();
+            let then = gate.snapshot().worker.queued;
+            let arrival = thread.join().unwrap();
+            assert!(gate.snapshot().worker.queued <= then);
+            assert!(gate.request(None).is_err());
+            drop((arrival, holder));
+            gate.settle();
+            assert_eq!(gate.snapshot().worker.running, 0);
+        },
+    );
+}
+
+#[test]
+fn a_report_that_meets_a_release_loses_no_capacity() {
+    check(
+        3,
+        "what was taken from one share comes back to several",
+        || {
+            let gate = handle(gate(1, 1, 1));
+            let holder = enter(&gate, None);
+            let releaser = thread::spawn(move || drop(holder));
+            gate.report_engine(report(&[0, 1])).unwrap();
+            releaser.join().unwrap();
             idle(&gate);
+            let both = (enter(&gate, Some(0)), enter(&gate, Some(1)));
+            assert!(gate.try_admit(None).is_err());
+            drop(both);
         },
     );
 }

@@ -2,18 +2,20 @@
 #![cfg(tidegate_loom)]
 
 use loom::thread;
-use tidegate_loom_tests::{check, enter, gate, idle};
+use tidegate_loom_tests::{check, check_at_length, enter, gate, handle, idle, queue, ranked};
 
 #[test]
 fn room_that_frees_during_the_try_is_never_missed() {
     check(3, "make the event, try, wait: no gap in between", || {
-        let gate = gate(1, 1, 0);
+        let gate = handle(gate(1, 1, 0));
         let holder = enter(&gate, None);
         let thread = thread::spawn(move || drop(holder));
-        let room = gate.room();
-        if gate.enter_if_room(None).is_none() {
-            room.wait();
-            drop(gate.enter_if_room(None).expect("the room is here"));
+        loop {
+            let room = gate.room();
+            if gate.enter_if_room(None).is_some() {
+                break;
+            }
+            loom::future::block_on(room);
         }
         thread.join().unwrap();
         idle(&gate);
@@ -21,12 +23,63 @@ fn room_that_frees_during_the_try_is_never_missed() {
 }
 
 #[test]
-fn two_listeners_both_get_in_in_the_end() {
+fn a_turn_that_opens_the_gate_tells_the_listener() {
     check(
+        3,
+        "the queue empties: nobody waits outside for what it left",
+        || {
+            let gate = handle(gate(1, 1, 1));
+            let mut holder = enter(&gate, None);
+            holder.first_token();
+            // Leaves the gate shut behind it, with nobody in the queue.
+            queue(&gate, None).cancel();
+            let thread = thread::spawn(move || drop(holder));
+            loop {
+                let room = gate.room();
+                if gate.enter_if_room(None).is_some() {
+                    break;
+                }
+                loom::future::block_on(room);
+            }
+            thread.join().unwrap();
+            idle(&gate);
+        },
+    );
+}
+
+#[test]
+fn a_turn_that_offers_in_vain_tells_the_listener() {
+    check_at_length(
+        3,
+        "what the turn gives back, somebody outside may use",
+        || {
+            let gate = handle(ranked(1, 1, 1));
+            let _busy = enter(&gate, Some(0));
+            let holder = enter(&gate, Some(1));
+            let leaves = queue(&gate, Some(1));
+            let thread = thread::spawn(move || {
+                drop(holder);
+            });
+            leaves.cancel();
+            loop {
+                let room = gate.room();
+                if gate.enter_if_room(None).is_some() {
+                    break;
+                }
+                loom::future::block_on(room);
+            }
+            thread.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn two_listeners_both_get_in_in_the_end() {
+    check_at_length(
         3,
         "three threads: who loses the room hears of the next",
         || {
-            let gate = gate(1, 1, 0);
+            let gate = handle(gate(1, 1, 0));
             let holder = enter(&gate, None);
             let listeners = [gate.clone(), gate.clone()].map(|gate| {
                 thread::spawn(move || {
@@ -51,7 +104,7 @@ fn two_listeners_both_get_in_in_the_end() {
 #[test]
 fn a_stop_releases_a_listener() {
     check(3, "nobody listens to a stopped gate for ever", || {
-        let gate = gate(1, 1, 0);
+        let gate = handle(gate(1, 1, 0));
         let _holder = enter(&gate, None);
         let other = gate.clone();
         let listener = thread::spawn(move || other.room().wait());

@@ -2,7 +2,7 @@
 #![cfg(tidegate_loom)]
 
 use loom::thread;
-use tidegate_loom_tests::{check, enter, gate, queue};
+use tidegate_loom_tests::{check, check_at_length, enter, gate, handle, look, queue};
 
 #[test]
 fn one_who_waits_is_told_of_the_stop() {
@@ -35,7 +35,7 @@ fn one_who_comes_is_told_of_the_stop_or_gets_in() {
 
 #[test]
 fn a_stop_that_meets_a_release_ends_the_waiting_either_way() {
-    check(
+    check_at_length(
         3,
         "three threads: permit or error, and nothing is lost",
         || {
@@ -52,4 +52,20 @@ fn a_stop_that_meets_a_release_ends_the_waiting_either_way() {
             assert!(snapshot.lanes.iter().all(|lane| lane.conserves()));
         },
     );
+}
+
+#[test]
+fn a_stop_that_meets_a_release_answers_the_ticket() {
+    check(3, "permit or error, and the capacity comes back", || {
+        let gate = handle(gate(1, 1, 1));
+        let holder = enter(&gate, None);
+        let mut ticket = queue(&gate, None);
+        let releaser = thread::spawn(move || drop(holder));
+        gate.stop();
+        releaser.join().unwrap();
+        assert!(look(&mut ticket).is_some());
+        drop(ticket);
+        let worker = gate.snapshot().worker;
+        assert_eq!((worker.running, worker.queued), (0, 0));
+    });
 }

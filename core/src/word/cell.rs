@@ -31,7 +31,8 @@ impl Cell {
     }
 
     pub(crate) fn run_outs(&self) -> u32 {
-        // RUN-OUT, Acquire: keeps the scan's loads between its two sums.
+        // RUN-OUT, Acquire: keeps the scan's loads between its two sums, and
+        // shows them what the counting threads did before they counted.
         self.run_outs.load(Ordering::Acquire)
     }
 
@@ -72,14 +73,13 @@ impl Cell {
         self.move_many(|word| step::fill(word, kind, most), false)
     }
 
-    /// [`step::relax`]: false if an arrival had touched the share.
-    pub(crate) fn relax(&self, wanted: u64) -> bool {
+    /// [`step::relax`]: what came of it.
+    pub(crate) fn relax(&self, wanted: u64) -> Relaxed {
         let mut seen = self.load();
         loop {
-            let (new, done) = match step::relax(seen, wanted) {
-                Relaxed::Already => return true,
-                Relaxed::Touched(new) => (new, false),
-                Relaxed::Cleared(new) => (new, true),
+            let relaxed = step::relax(seen, wanted);
+            let (Relaxed::Touched(new) | Relaxed::Cleared(new)) = relaxed else {
+                return relaxed;
             };
             // RING, AcqRel: the arrival that touched it is seen by the look at
             // the arrivals that follows; one that comes after finds the flags gone.
@@ -89,7 +89,7 @@ impl Cell {
                 Ordering::AcqRel,
                 Ordering::Acquire,
             ) {
-                Ok(_) => return done,
+                Ok(_) => return relaxed,
                 Err(now) => seen = Word(now),
             }
         }
@@ -136,8 +136,10 @@ impl Cell {
                 return Err(seen);
             };
             if takes_tokens && new.ran_out() {
-                // RUN-OUT, Relaxed: published by the CAS below.
-                self.run_outs.fetch_add(1, Ordering::Relaxed);
+                // RUN-OUT, Release: published by the CAS below too; but a scan
+                // may see it before that, and must then see the tokens that
+                // this thread put down elsewhere first.
+                self.run_outs.fetch_add(1, Ordering::Release);
             }
             // HAND-OVER, Acquire: what earlier holders did is visible to this
             // one. Release: publishes the run-out counted above.

@@ -45,7 +45,7 @@ fn token(request: &Request) -> Stamp {
     token.unwrap_or_else(|| release(request))
 }
 
-/// Safety: whoever entered did so at an instant when those who certainly held
+/// Limits hold: whoever entered did so at an instant when those who certainly held
 /// something left room under a limit that may have been in force.
 pub fn limits(history: &History) -> Result<(), String> {
     let worker = history.plan.ranks.max(1);
@@ -116,7 +116,7 @@ pub fn order(history: &History) -> Result<(), String> {
             continue;
         };
         let waiting = |call: &&super::Call| call.what == What::Poll(false);
-        let Some(last) = older.calls.iter().filter(waiting).next_back() else {
+        let Some(last) = older.calls.iter().rfind(waiting) else {
             continue;
         };
         for younger in history.requests.iter().filter(|r| r.rank == older.rank) {
