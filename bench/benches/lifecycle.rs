@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
+use tidegate_bench::ours::{Borrowed, Owned};
 use tidegate_bench::peers::MutexGate;
 use tidegate_bench::selfcheck;
-use tidegate_bench::subject::{Borrowed, Owned, Subject};
+use tidegate_bench::subject::Subject;
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();

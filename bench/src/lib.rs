@@ -6,6 +6,7 @@
 //! cargo bench -p tidegate-bench -- --test   # each benchmark once, as a test
 //! ```
 
+pub mod ours;
 pub mod peers;
 pub mod selfcheck;
 pub mod subject;
