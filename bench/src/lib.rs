@@ -6,7 +6,11 @@
 //! cargo bench -p tidegate-bench -- --test   # each benchmark once, as a test
 //! ```
 
+pub mod heap;
 pub mod ours;
 pub mod peers;
+pub mod score;
 pub mod selfcheck;
 pub mod subject;
+pub mod timing;
+pub mod work;

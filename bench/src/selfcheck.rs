@@ -160,7 +160,7 @@ fn ready<'g, S: Subject>(gate: &'g S, mut ticket: S::Ticket<'g>) -> S::Permit<'g
 mod tests {
     use super::check;
     use crate::ours::{Borrowed, Dispatched, Owned, OwnedDispatched};
-    use crate::peers::{AsyncLockPair, Floor, MutexGate, TokioPair, TowerLimit};
+    use crate::peers::{AsyncLockPair, Floor, MutexGate, PlainMutex, TokioPair, TowerLimit};
     use crate::subject::{Rules, Subject};
 
     #[test]
@@ -176,6 +176,7 @@ mod tests {
     fn the_mutex_row_is_a_gate() {
         check::<MutexGate>();
         assert_eq!(MutexGate::RULES, Rules::ALL);
+        check::<PlainMutex>();
     }
 
     #[test]

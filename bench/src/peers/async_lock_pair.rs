@@ -16,8 +16,9 @@ pub struct AsyncLockPair {
 
 /// A permit of each; the second goes at the first token.
 pub struct GuardPair<'g> {
-    _running: SemaphoreGuard<'g>,
+    // Given back first: whoever is then offered the other finds both.
     waiting: Option<SemaphoreGuard<'g>>,
+    _running: SemaphoreGuard<'g>,
 }
 
 impl Subject for AsyncLockPair {

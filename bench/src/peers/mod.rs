@@ -3,12 +3,14 @@
 pub mod async_lock_pair;
 pub mod floor;
 pub mod mutex_gate;
+pub mod plain_mutex;
 pub mod tokio_pair;
 pub mod tower_limit;
 
 pub use async_lock_pair::AsyncLockPair;
 pub use floor::Floor;
 pub use mutex_gate::MutexGate;
+pub use plain_mutex::PlainMutex;
 pub use tokio_pair::TokioPair;
 pub use tower_limit::TowerLimit;
 

@@ -17,8 +17,9 @@ pub struct TokioPair {
 
 /// A permit of each; the second goes at the first token.
 pub struct PairPermit<'g> {
-    _running: SemaphorePermit<'g>,
+    // Given back first: whoever is then offered the other finds both.
     waiting: Option<SemaphorePermit<'g>>,
+    _running: SemaphorePermit<'g>,
 }
 
 impl Subject for TokioPair {
