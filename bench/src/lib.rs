@@ -7,6 +7,7 @@
 //! ```
 
 pub mod heap;
+pub mod latency;
 pub mod ours;
 pub mod peers;
 pub mod score;
