@@ -12,6 +12,7 @@ pub mod ours;
 pub mod peers;
 pub mod score;
 pub mod selfcheck;
+pub mod storm;
 pub mod subject;
 pub mod timing;
 pub mod work;

@@ -67,6 +67,10 @@ impl<const ASSISTED: bool> Subject for Lent<ASSISTED> {
         ticket.0.wait().expect("the gate runs")
     }
 
+    fn resize(&self, r: u32, w: u32, q: u32) -> bool {
+        self.0.set_limits(settings(r, w, q)).is_ok()
+    }
+
     fn held(&self) -> Option<(u64, u64, u64)> {
         held(&self.0)
     }
@@ -106,6 +110,10 @@ impl<const ASSISTED: bool> Subject for Kept<ASSISTED> {
         Self: 'g,
     {
         ticket.0.wait().expect("the gate runs")
+    }
+
+    fn resize(&self, r: u32, w: u32, q: u32) -> bool {
+        self.0.set_limits(settings(r, w, q)).is_ok()
     }
 
     fn held(&self) -> Option<(u64, u64, u64)> {

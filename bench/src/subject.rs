@@ -38,6 +38,11 @@ pub trait Subject: Sized + Send + Sync + 'static {
     where
         Self: 'g;
 
+    /// Sets all limits while it runs; false if it cannot.
+    fn resize(&self, _r: u32, _w: u32, _q: u32) -> bool {
+        false
+    }
+
     /// What the whole worker holds, at rest: running, waiting, queued. `None` if
     /// the subject does not tell.
     fn held(&self) -> Option<(u64, u64, u64)>;

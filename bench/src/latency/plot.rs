@@ -14,7 +14,7 @@ pub struct Panel<'a> {
     pub lines: Vec<(&'static str, &'a Histogram<u64>)>,
 }
 
-/// The right edge: p99.999.
+/// The furthest right edge: p99.999.
 const RIGHT: f64 = 1e5;
 
 /// Told apart in grey and by those who see no red.
@@ -50,12 +50,15 @@ fn draw(
 ) -> Result<()> {
     let longest = panel.lines.iter().map(|(_, h)| h.max()).max().unwrap_or(0);
     let top = (longest as f64 / 1e3).max(10.0) * 2.0;
+    let most = panel.lines.iter().map(|(_, h)| h.len()).max().unwrap_or(0);
+    let decades = (most.max(10) as f64).log10().ceil();
+    let right = 10_f64.powf(decades).min(RIGHT);
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.title, ("sans-serif", 15))
         .margin(8)
         .x_label_area_size(34)
         .y_label_area_size(58)
-        .build_cartesian_2d((1.0..RIGHT).log_scale(), (1.0..top).log_scale())?;
+        .build_cartesian_2d((1.0..right).log_scale(), (1.0..top).log_scale())?;
     chart
         .configure_mesh()
         .light_line_style(WHITE)
@@ -75,7 +78,7 @@ fn draw(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(SeriesLabelPosition::LowerRight)
         .background_style(WHITE.mix(0.8))
         .label_font(("sans-serif", 11))
         .draw()?;

@@ -98,6 +98,13 @@ impl Subject for MutexGate {
         ticket.take()
     }
 
+    fn resize(&self, r: u32, w: u32, q: u32) -> bool {
+        let mut state = self.0.lock();
+        let resized = state.spec.set_limits(settings(r, w, q)).is_ok();
+        tell(state);
+        resized
+    }
+
     fn held(&self) -> Option<(u64, u64, u64)> {
         let worker = self.0.lock().spec.snapshot().worker;
         Some((worker.running, worker.waiting, worker.queued))
