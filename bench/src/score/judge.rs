@@ -39,8 +39,8 @@ pub struct Judged {
     pub bar: Bar,
     /// The peer's name; `None` for a bar in the row's unit.
     pub against: Option<String>,
-    /// Median over the rounds of ours over the peer's *in the same round*; for a
-    /// bar in the row's unit, ours.
+    /// Median over the rounds of ours over the peer's *in the same round*, of the
+    /// rounds in which both had their cores; for a bar in the row's unit, ours.
     pub ratio: f64,
     /// Quartiles of the same.
     pub spread: (f64, f64),
@@ -55,14 +55,25 @@ pub enum Verdict {
     Met,
     /// It is more.
     Missed,
-    /// There is nothing that must be met, or the row could not measure it.
+    /// There is nothing that must be met, or the row could not measure it, or
+    /// fewer than half of its rounds had both cores.
     Unjudged,
 }
 
 impl Series {
-    /// The figures without what they say of the cores.
+    /// The figures of the readings that had their cores; of all, if none had.
     pub fn values(&self) -> Vec<f64> {
-        self.readings.iter().map(|reading| reading.value).collect()
+        let with = |all| {
+            let readings = self.readings.iter();
+            let kept = readings.filter(|reading| all || reading.cores != Cores::One);
+            kept.map(|reading| reading.value).collect::<Vec<_>>()
+        };
+        let values = with(false);
+        if values.is_empty() {
+            with(true)
+        } else {
+            values
+        }
     }
 
     /// The middle reading.
@@ -89,16 +100,33 @@ impl Outcome {
         self.bars.iter().map(|bar| self.judge(*bar)).collect()
     }
 
+    /// Ours over the peer's in each round in which both had their cores, and
+    /// whether these are enough to judge by. If there is none, in every round.
+    fn ratios(&self, peer: &Series) -> (Vec<f64>, bool) {
+        let with = |all| {
+            let pairs = self.ours.readings.iter().zip(&peer.readings);
+            let there = |reading: &Reading| all || reading.cores != Cores::One;
+            let kept = pairs.filter(|(ours, peers)| there(ours) && there(peers));
+            kept.map(|(ours, peers)| ours.value / peers.value)
+                .collect::<Vec<_>>()
+        };
+        let ratios = with(false);
+        let enough = ratios.len() as f64 >= ENOUGH * self.ours.readings.len() as f64;
+        if ratios.is_empty() {
+            (with(true), false)
+        } else {
+            (ratios, enough)
+        }
+    }
+
     fn judge(&self, bar: Bar) -> Judged {
         let peer = bar.against.map(|index| &self.peers[index]);
-        let mut ratios = self.ours.values();
-        if let Some(peer) = peer {
-            for (ours, peers) in ratios.iter_mut().zip(&peer.readings) {
-                *ours /= peers.value;
-            }
-        }
+        let (mut ratios, enough) = match peer {
+            Some(peer) => self.ratios(peer),
+            None => (self.ours.values(), true),
+        };
         let ratio = median(&mut ratios);
-        let verdict = match bar.at_most.filter(|_| bar.judged) {
+        let verdict = match bar.at_most.filter(|_| bar.judged && enough) {
             None => Verdict::Unjudged,
             Some(at_most) if ratio <= at_most => Verdict::Met,
             Some(_) => Verdict::Missed,
@@ -112,6 +140,9 @@ impl Outcome {
         }
     }
 }
+
+/// The share of a row's rounds that must have had both cores.
+const ENOUGH: f64 = 0.5;
 
 fn quartiles(mut values: Vec<f64>) -> (f64, f64) {
     (quantile(&mut values, 0.25), quantile(&mut values, 0.75))
@@ -147,6 +178,25 @@ mod tests {
         assert_eq!(judged[0].ratio, 0.5);
         assert_eq!(judged[0].verdict, Verdict::Met);
         assert_eq!(judged[1].verdict, Verdict::Missed);
+    }
+
+    #[test]
+    fn rounds_without_both_cores_do_not_count() {
+        let mut row = outcome(vec![Bar::times(0.5, 0)]);
+        row.ours.readings[0] = Reading {
+            value: 100.0,
+            cores: Cores::One,
+        };
+        assert_eq!(row.judged()[0].ratio, 0.5);
+        assert_eq!(row.judged()[0].verdict, Verdict::Met);
+        assert_eq!(row.ours.median(), 11.5);
+        row.peers[0].readings[1].cores = Cores::One;
+        let judged = &row.judged()[0];
+        assert_eq!(
+            judged.verdict,
+            Verdict::Unjudged,
+            "one round of three is left"
+        );
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Plan {
         span: Duration::from_millis(40),
         hops: 200,
         long_rounds: 11,
-        repeats: 20,
+        repeats: 6,
     };
 }
 

@@ -74,7 +74,7 @@ pub fn markdown(machine: &Machine, plan: &Plan, outcomes: &[Outcome]) -> String 
         text,
         "{}, {} cores{}, Linux {}. {} rounds (the long rows {}), readings of {} ms; {:.0} s in all.\n\
          Both cores were there in {:.0} % of the spin calibrations around the run; load {:.1} before \
-         and {:.1} after, steal {:.1} %. A two-thread reading that did not find both was taken again, up to \
+         and {:.1} after, steal {:.1} %. A reading on two threads that did not find both was taken again, up to \
          {} times.\n",
         machine.cpu,
         machine.cores,
@@ -102,7 +102,8 @@ pub fn markdown(machine: &Machine, plan: &Plan, outcomes: &[Outcome]) -> String 
     }
     text.push_str(
         "\nMedians over the rounds, quartiles in brackets. A ratio is the median of the ratios \
-         within a round. A note holds for the rows below it, too, until the next.\n",
+         within a round; rounds without both cores count for nothing, and a row with fewer than half \
+         of its rounds left is not judged. A note holds for the rows below it, too, until the next.\n",
     );
     let lacking = [
         (TokioPair::NAME, TokioPair::RULES),
@@ -183,6 +184,7 @@ fn verdict(judged: &Judged) -> &'static str {
         Verdict::Met if reached => "met, and more",
         Verdict::Met => "met",
         Verdict::Missed => "**missed**",
+        Verdict::Unjudged if judged.bar.at_most.is_some() && judged.bar.judged => "too few rounds",
         Verdict::Unjudged if judged.bar.at_most.is_none() && reached => "reached",
         Verdict::Unjudged => "–",
     }

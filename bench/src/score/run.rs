@@ -11,7 +11,7 @@ use super::{Contender, Outcome, Plan, Row, Series};
 /// is a warm-up and not kept.
 ///
 /// A two-thread reading without both cores is thrown away and repeated, as
-/// often as the plan says; the last one then stands, marked.
+/// often as the plan says; the last one then stands, marked, and is not judged.
 pub fn run(row: Row, plan: &Plan, progress: &ProgressBar) -> Outcome {
     let rounds = if row.long {
         plan.long_rounds

@@ -37,6 +37,17 @@ impl Reading {
     }
 }
 
+/// A reading of something that has threads of its own, with a spin of two
+/// threads before and after.
+pub fn beside(measure: impl FnOnce() -> f64) -> Reading {
+    let before = spin::two();
+    let value = measure();
+    Reading {
+        value,
+        cores: spin::found(before, spin::two()),
+    }
+}
+
 /// The middle of the values, which are sorted on the way.
 ///
 /// # Panics

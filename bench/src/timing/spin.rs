@@ -55,18 +55,20 @@ pub fn found(before: [(Instant, Instant); 2], after: [(Instant, Instant); 2]) ->
 
 /// The share of `tries` in which two threads found two cores.
 pub fn both_cores(tries: u32) -> f64 {
-    alone();
-    let found = (0..tries).filter(|_| {
-        let start = Barrier::new(2);
-        thread::scope(|scope| {
-            let other = scope.spawn(|| {
-                start.wait();
-                spin()
-            });
-            start.wait();
-            let one = spin();
-            side_by_side([one, other.join().expect("it only counts")])
-        })
-    });
+    let found = (0..tries).filter(|_| side_by_side(two()));
     found.count() as f64 / f64::from(tries)
+}
+
+/// Spins on two threads at once.
+pub(super) fn two() -> [(Instant, Instant); 2] {
+    alone();
+    let start = Barrier::new(2);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            start.wait();
+            spin()
+        });
+        start.wait();
+        [spin(), other.join().expect("it only counts")]
+    })
 }

@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::ours::{Borrowed, Dispatched};
 use crate::peers::{MutexGate, TokioPair};
 use crate::subject::Subject;
-use crate::timing::{Reading, median};
+use crate::timing::{beside, median};
 use crate::work;
 
 use super::super::{Bar, Contender, Row, Unit};
@@ -51,7 +51,7 @@ fn to_task() -> Row {
 
 fn through_the_dispatcher() -> Row {
     let floor = Contender::new("two raw futex hops", |plan| {
-        Reading::of(median(&mut work::two_futex_hops(plan.hops)))
+        beside(|| median(&mut work::two_futex_hops(plan.hops)))
     });
     Row {
         name: "release to waiting thread, dispatcher thread",
@@ -89,7 +89,7 @@ fn closed_loop(name: &'static str, limit: u32) -> Row {
 fn thread_hops<S: Subject>() -> Contender {
     let gate = S::build(1, 1, 1, 1);
     Contender::new(S::NAME, move |plan| {
-        Reading::of(median(&mut work::release_to_thread(&gate, plan.hops)))
+        beside(|| median(&mut work::release_to_thread(&gate, plan.hops)))
     })
 }
 
@@ -97,8 +97,7 @@ fn task_hops<S: Subject>(runtime: &Arc<Runtime>) -> Contender {
     let gate: &'static S = leaked(1, 1, 1, 1);
     let runtime = Arc::clone(runtime);
     Contender::new(S::NAME, move |plan| {
-        let mut hops = work::release_to_task(&runtime, gate, plan.hops);
-        Reading::of(median(&mut hops))
+        beside(|| median(&mut work::release_to_task(&runtime, gate, plan.hops)))
     })
 }
 
@@ -109,7 +108,7 @@ fn crowd<S: Subject>(runtime: &Arc<Runtime>, limit: u32) -> Contender {
     Contender::new(S::NAME, move |plan| {
         // About a microsecond each.
         let each = (plan.span.as_micros() as usize / TASKS).max(1);
-        Reading::of(work::closed_loop(&runtime, gate, TASKS, each))
+        beside(|| work::closed_loop(&runtime, gate, TASKS, each))
     })
 }
 
