@@ -84,7 +84,7 @@ impl Subject for TokioPair {
     where
         Self: 'g,
     {
-        pollster::block_on(ticket)
+        futures_executor::block_on(ticket)
     }
 
     fn held(&self) -> Option<(u64, u64, u64)> {

@@ -39,12 +39,6 @@ impl<'g, S: Subject> Line<'g, S> {
             self.tickets[leaves] = self.gate.request(None).queued();
         }
     }
-
-    /// All leave, in random order.
-    pub fn leave(mut self) {
-        self.random.shuffle(&mut self.tickets);
-        drop(self.tickets);
-    }
 }
 
 /// The longest that a bystander's lifecycle took, on rank 1, in nanoseconds,
