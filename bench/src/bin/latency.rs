@@ -102,18 +102,9 @@ fn main() -> Result<()> {
     }
     progress.finish_and_clear();
     let machine = watch.end();
-    let noise = &machine.noise;
     let told = format!(
-        "{}, {} cores. {} rounds of {} ms. Both cores were there in {:.0} % of the spin \
-         calibrations around the run; load {:.1} before and {:.1} after, steal {:.1} %.\n\n{table}",
-        machine.cpu,
-        machine.cores,
-        args.rounds,
-        args.milliseconds,
-        noise.both_cores_percent,
-        noise.load_before,
-        noise.load_after,
-        noise.steal_percent,
+        "{machine} {} rounds of {} ms.\n\n{table}",
+        args.rounds, args.milliseconds
     );
     print!("{told}");
     fs::write(args.out.join("latency.md"), told)?;

@@ -1,7 +1,8 @@
 //! Where it was measured, and what else went on there.
 
-use std::fs;
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Instant, SystemTime};
+use std::{fmt, fs};
 
 use serde::Serialize;
 
@@ -10,6 +11,10 @@ use crate::timing::spin;
 /// The machine, as far as it tells.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
+    /// When the run ended.
+    pub date: String,
+    /// The commit that the working tree stands on, if git tells.
+    pub commit: String,
     /// The processor's name.
     pub cpu: String,
     /// Cores that this process may use.
@@ -82,6 +87,8 @@ impl Watch {
                 .to_owned()
         };
         Machine {
+            date: httpdate::fmt_http_date(SystemTime::now()),
+            commit: commit(),
             cpu: field("model name"),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
@@ -94,6 +101,40 @@ impl Watch {
                 seconds,
             },
         }
+    }
+}
+
+fn commit() -> String {
+    let told = Command::new("git")
+        .args(["describe", "--always", "--dirty"])
+        .output();
+    let told = told.ok().filter(|told| told.status.success());
+    let text = told.map(|told| String::from_utf8_lossy(&told.stdout).trim().to_owned());
+    text.unwrap_or_else(|| "unknown".into())
+}
+
+/// One line that says where, when and in what company it was measured.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Noise {
+            load_before,
+            load_after,
+            steal_percent,
+            both_cores_percent,
+            seconds,
+        } = &self.noise;
+        let kind = if self.virtual_machine {
+            " (virtual)"
+        } else {
+            ""
+        };
+        write!(
+            f,
+            "{} at {}. {}, {} cores{kind}, Linux {}. {seconds:.0} s in all. Both cores were there in \
+             {both_cores_percent:.0} % of the spin calibrations around the run; load {load_before:.1} \
+             before and {load_after:.1} after, steal {steal_percent:.1} %.",
+            self.date, self.commit, self.cpu, self.cores, self.kernel,
+        )
     }
 }
 

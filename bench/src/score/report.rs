@@ -68,30 +68,14 @@ fn json_series(series: &Series) -> Value {
 /// The same as a Markdown table, with what must be known to read it.
 pub fn markdown(machine: &Machine, plan: &Plan, outcomes: &[Outcome]) -> String {
     let mut text = String::new();
-    let noise = &machine.noise;
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
-        "{}, {} cores{}, Linux {}. {} rounds (the long rows {}), readings of {} ms; {:.0} s in all.\n\
-         Both cores were there in {:.0} % of the spin calibrations around the run; load {:.1} before \
-         and {:.1} after, steal {:.1} %. A reading on two threads that did not find both was taken again, up to \
-         {} times.\n",
-        machine.cpu,
-        machine.cores,
-        if machine.virtual_machine {
-            " (virtual)"
-        } else {
-            ""
-        },
-        machine.kernel,
+        "{machine} {} rounds (the long rows {}), readings of {} ms. A reading on two threads that did \
+         not find both cores was taken again, up to {} times.\n",
         plan.rounds,
         plan.long_rounds,
         plan.span.as_millis(),
-        noise.seconds,
-        noise.both_cores_percent,
-        noise.load_before,
-        noise.load_after,
-        noise.steal_percent,
         plan.repeats,
     );
     text.push_str(
@@ -237,6 +221,8 @@ mod tests {
             discarded: 3,
         };
         let machine = Machine {
+            date: "today".into(),
+            commit: "abc".into(),
             cpu: "a cpu".into(),
             cores: 2,
             kernel: "6".into(),
