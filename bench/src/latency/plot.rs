@@ -56,6 +56,7 @@ fn draw(
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.title, ("sans-serif", 15))
         .margin(8)
+        .margin_right(32)
         .x_label_area_size(34)
         .y_label_area_size(58)
         .build_cartesian_2d((1.0..right).log_scale(), (1.0..top).log_scale())?;
