@@ -6,6 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use tidegate::{EngineReport, Settings};
 
+pub use crate::ours::{Borrowed, Owned};
+
 /// A gate as the benchmarks use it. Each row of a table is one.
 pub trait Subject: Sized + Send + Sync + 'static {
     /// What a row is called.
