@@ -1,27 +1,29 @@
 //! One face for everything that is timed.
 
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
-use tidegate::{
-    AdmissionOf, EngineReport, Gate, OwnedPermit, OwnedTicket, Permit, Settings, Ticket,
-};
+use tidegate::{EngineReport, Settings};
+
+pub use crate::ours::{Borrowed, Owned};
 
 /// A gate as the benchmarks use it. Each row of a table is one.
-pub trait Subject: Sized + Send + Sync {
+pub trait Subject: Sized + Send + Sync + 'static {
     /// What a row is called.
     const NAME: &'static str;
 
+    /// Which rules it keeps; it is timed only where it keeps what the row is about.
+    const RULES: Rules = Rules::ALL;
+
     /// What an admitted request holds; dropping it gives that back.
-    type Permit<'g>: Send
-    where
-        Self: 'g;
+    type Permit<'g>: Send;
 
     /// A queued request's place: a future of its permit. Dropping it cancels.
-    type Ticket<'g>: Future<Output = Self::Permit<'g>> + Send + Unpin
-    where
-        Self: 'g;
+    type Ticket<'g>: Future<Output = Self::Permit<'g>> + Send + Unpin;
 
-    /// A gate of ranks 0 to `ranks`, each with these limits.
+    /// A gate of ranks 0 to `ranks`, each with these limits; with 0 ranks the
+    /// engine has not reported any.
     fn build(ranks: u32, r: u32, w: u32, q: u32) -> Self;
 
     /// Enters now or not at all.
@@ -38,8 +40,68 @@ pub trait Subject: Sized + Send + Sync {
     where
         Self: 'g;
 
-    /// What the whole worker holds, at rest: running, waiting, queued.
-    fn held(&self) -> (u64, u64, u64);
+    /// Sets all limits while it runs; false if it cannot.
+    fn resize(&self, _r: u32, _w: u32, _q: u32) -> bool {
+        false
+    }
+
+    /// What the whole worker holds, at rest: running, waiting, queued. `None` if
+    /// the subject does not tell.
+    fn held(&self) -> Option<(u64, u64, u64)>;
+}
+
+/// What a subject does of what a gate does. A peer that does less is cheaper
+/// for that reason too, so the tables say which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The running limit is exact.
+    pub running: bool,
+    /// Requests whose first token has not come have a limit of their own.
+    pub waiting: bool,
+    /// Each rank has limits of its own, inside those of the worker.
+    pub ranks: bool,
+    /// What does not fit queues, to an exact number.
+    pub queue: bool,
+    /// The queue is first in, first out, and newcomers do not pass it.
+    pub order: bool,
+    /// Both capacities change hands at once, at the release.
+    pub offers: bool,
+}
+
+impl Rules {
+    /// A whole gate.
+    pub const ALL: Rules = Rules {
+        running: true,
+        waiting: true,
+        ranks: true,
+        queue: true,
+        order: true,
+        offers: true,
+    };
+
+    /// Not a gate at all: a floor.
+    pub const NONE: Rules = Rules {
+        running: false,
+        waiting: false,
+        ranks: false,
+        queue: false,
+        order: false,
+        offers: false,
+    };
+
+    /// The rules that are missing, in words; empty for a whole gate.
+    pub fn missing(self) -> Vec<&'static str> {
+        let kept = [
+            (self.running, "limits"),
+            (self.waiting, "waiting limit"),
+            (self.ranks, "ranks"),
+            (self.queue, "queue"),
+            (self.order, "order"),
+            (self.offers, "both capacities at once"),
+        ];
+        let missing = kept.into_iter().filter(|(kept, _)| !kept);
+        missing.map(|(_, name)| name).collect()
+    }
 }
 
 /// What became of a request.
@@ -67,104 +129,12 @@ impl<P, T> Arrival<P, T> {
     }
 }
 
-/// The gate with permits and tickets that borrow it.
-pub struct Borrowed(Gate);
+/// The ticket of a subject whose own futures have no name.
+pub type BoxedTicket<'g, P> = Pin<Box<dyn Future<Output = P> + Send + 'g>>;
 
-/// The gate with permits and tickets that keep it alive.
-pub struct Owned(Gate);
-
-impl Subject for Borrowed {
-    const NAME: &'static str = "tidegate";
-    type Permit<'g> = Permit<'g>;
-    type Ticket<'g> = Admitting<Ticket<'g>>;
-
-    fn build(ranks: u32, r: u32, w: u32, q: u32) -> Self {
-        Borrowed(gate(ranks, r, w, q))
-    }
-
-    fn try_admit(&self, rank: Option<u32>) -> Option<Permit<'_>> {
-        self.0.try_admit(rank).ok()
-    }
-
-    fn request(&self, rank: Option<u32>) -> Arrival<Self::Permit<'_>, Self::Ticket<'_>> {
-        match self.0.request(rank) {
-            Ok(AdmissionOf::Admitted(permit)) => Arrival::Admitted(permit),
-            Ok(AdmissionOf::Queued(ticket)) => Arrival::Queued(Admitting(ticket)),
-            Err(_) => Arrival::Refused,
-        }
-    }
-
-    fn first_token(permit: &mut Permit<'_>) {
-        permit.first_token();
-    }
-
-    fn wait<'g>(ticket: Self::Ticket<'g>) -> Permit<'g>
-    where
-        Self: 'g,
-    {
-        ticket.0.wait().expect("the gate runs")
-    }
-
-    fn held(&self) -> (u64, u64, u64) {
-        held(&self.0)
-    }
-}
-
-impl Subject for Owned {
-    const NAME: &'static str = "tidegate owned";
-    type Permit<'g> = OwnedPermit;
-    type Ticket<'g> = Admitting<OwnedTicket>;
-
-    fn build(ranks: u32, r: u32, w: u32, q: u32) -> Self {
-        Owned(gate(ranks, r, w, q))
-    }
-
-    fn try_admit(&self, rank: Option<u32>) -> Option<OwnedPermit> {
-        self.0.try_admit_owned(rank).ok()
-    }
-
-    fn request(&self, rank: Option<u32>) -> Arrival<Self::Permit<'_>, Self::Ticket<'_>> {
-        match self.0.request_owned(rank) {
-            Ok(AdmissionOf::Admitted(permit)) => Arrival::Admitted(permit),
-            Ok(AdmissionOf::Queued(ticket)) => Arrival::Queued(Admitting(ticket)),
-            Err(_) => Arrival::Refused,
-        }
-    }
-
-    fn first_token(permit: &mut OwnedPermit) {
-        permit.first_token();
-    }
-
-    fn wait<'g>(ticket: Self::Ticket<'g>) -> OwnedPermit
-    where
-        Self: 'g,
-    {
-        ticket.0.wait().expect("the gate runs")
-    }
-
-    fn held(&self) -> (u64, u64, u64) {
-        held(&self.0)
-    }
-}
-
-/// A ticket of a gate that nobody stops.
-pub struct Admitting<T>(T);
-
-impl<T, P, E> Future for Admitting<T>
-where
-    T: Future<Output = Result<P, E>> + Unpin,
-    E: std::fmt::Debug,
-{
-    type Output = P;
-
-    fn poll(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<P> {
-        std::pin::Pin::new(&mut self.0)
-            .poll(context)
-            .map(|admitted| admitted.expect("the gate runs"))
-    }
+/// Polls once with a waker that wakes nobody.
+pub fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// All three limits, in the order R, W, Q.
@@ -176,24 +146,10 @@ pub(crate) fn settings(r: u32, w: u32, q: u32) -> Settings {
     }
 }
 
-/// Ranks 0 to `ranks`, as an engine reports them.
-pub(crate) fn report(ranks: u32) -> EngineReport {
-    EngineReport {
+/// Ranks 0 to `ranks`, as an engine reports them; `None` for an engine that has not.
+pub(crate) fn report(ranks: u32) -> Option<EngineReport> {
+    (ranks > 0).then(|| EngineReport {
         ranks: (0..ranks).collect(),
         max_num_seqs: None,
-    }
-}
-
-fn gate(ranks: u32, r: u32, w: u32, q: u32) -> Gate {
-    let built = Gate::builder().settings(settings(r, w, q)).build();
-    let gate = built.expect("the limits are in range");
-    let reported = gate.report_engine(report(ranks));
-    reported.expect("the report is usable");
-    gate
-}
-
-fn held(gate: &Gate) -> (u64, u64, u64) {
-    gate.settle();
-    let worker = gate.snapshot().worker;
-    (worker.running, worker.waiting, worker.queued)
+    })
 }

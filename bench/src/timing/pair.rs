@@ -1,0 +1,45 @@
+//! Two threads at once.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Reading, spin};
+
+/// Operations between two looks at the clock.
+const BATCH: usize = 500;
+
+/// Nanoseconds an operation when two threads do them at once, for about `span`:
+/// the time over the number that both did together.
+///
+/// `work(thread, n)` does n operations as thread 0 or 1. Both threads stand at a
+/// barrier first, spin before and after, and the reading says whether both
+/// spins found two cores.
+pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
+    spin::alone();
+    let barrier = &Barrier::new(2);
+    let work = &work;
+    let one = move |index: usize| {
+        work(index, BATCH);
+        barrier.wait();
+        let before = spin::spin();
+        barrier.wait();
+        let start = Instant::now();
+        let mut done = 0;
+        while start.elapsed() < span {
+            work(index, BATCH);
+            done += BATCH;
+        }
+        let rate = done as f64 / start.elapsed().as_nanos() as f64;
+        barrier.wait();
+        (rate, before, spin::spin())
+    };
+    let (a, b) = thread::scope(|scope| {
+        let other = scope.spawn(move || one(1));
+        (one(0), other.join().expect("the work does not panic"))
+    });
+    Reading {
+        value: 1.0 / (a.0 + b.0),
+        cores: spin::found([a.1, b.1], [a.2, b.2]),
+    }
+}
