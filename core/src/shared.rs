@@ -30,7 +30,7 @@ pub enum Dispatch {
     /// does; the dispatcher thread does what is left.
     #[default]
     Assisted,
-    /// Nobody but [`Gate::step`](crate::Gate::step): for tests that choose when.
+    /// Nobody but [`Gate::settle`](crate::Gate::settle): for tests that choose when.
     #[doc(hidden)]
     Manual,
 }
