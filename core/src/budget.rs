@@ -3,9 +3,9 @@
 
 use crate::publish::Published;
 use crate::share::{Share, share};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 use crate::word::step::Who;
-use crate::word::{Delta, I, Kind, N, Word};
+use crate::word::{Delta, I, Kind, N, T, Word};
 
 /// The shares of one worker: one until the engine reports, then one per rank.
 #[derive(Debug)]
@@ -234,6 +234,20 @@ impl Budget {
                 }
             }
         }
+    }
+
+    /// Somebody queued, of the lane of this rank or of none: whoever frees what it
+    /// lacks is to know. True if that lies free already.
+    pub(crate) fn announce(&self, home: Option<usize>) -> bool {
+        // RING, SeqCst: the mark before the flags, against the turn's flags before
+        // marks: a flag that is only read here is not about to be cleared by a turn
+        // that does not see the mark.
+        fence(Ordering::SeqCst);
+        let own_room = match home {
+            Some(home) => self.share(home).set(N | T).own_room(),
+            None => true,
+        };
+        own_room && self.set_everywhere(I | T)
     }
 
     /// Sets flags everywhere; whether both kinds of token lay free somewhere.

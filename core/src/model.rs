@@ -9,7 +9,7 @@ use crate::budget::{self, Flags};
 use crate::gate::Gate;
 use crate::sync::{Arc, Ordering, fence};
 use crate::word::step::{Relaxed, Who};
-use crate::word::{Delta, I, Kind, N, T};
+use crate::word::{Delta, I, Kind, N};
 use crate::{listeners, publish, slots, turn, waker};
 
 /// What the thread of a gate with [`Dispatch::Thread`](crate::Dispatch) runs. Such
@@ -131,6 +131,11 @@ impl Slots {
 
     pub fn release(&self, slot: u32) {
         self.0.release(slot);
+    }
+
+    /// How often slots were made.
+    pub fn chunks(&self) -> usize {
+        self.0.entries_from(0).count()
     }
 
     pub fn occupy(&self, slot: u32, lane: u32) -> Place {
@@ -285,8 +290,7 @@ impl Budget {
 
     /// As an arrival does once it is marked: whether there was room already.
     pub fn announce(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.0.set_everywhere(I | T)
+        self.0.announce(None)
     }
 
     /// As the turn does before it looks at the marks.

@@ -13,10 +13,10 @@ use crate::lists::Lists;
 use crate::publish::Published;
 use crate::share::{LaneState, QueueWord, TotalWord};
 use crate::slots::{Left, Offer, Place, Slots};
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell, fence};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell};
 use crate::turn::Turn;
 use crate::word::step::Who;
-use crate::word::{Delta, I, Kind, L, N, T};
+use crate::word::{Delta, I, Kind, L, N};
 
 /// Who drains the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Dispatch {
     /// does; the dispatcher thread does what is left.
     #[default]
     Assisted,
-    /// Nobody but [`Gate::step`](crate::Gate::step): for tests that choose when.
+    /// Nobody but [`Gate::settle`](crate::Gate::settle): for tests that choose when.
     #[doc(hidden)]
     Manual,
 }
@@ -280,15 +280,8 @@ impl Shared {
     /// After queueing: makes sure that whoever frees what this request lacks
     /// knows, and rings if it has been freed already.
     fn announce(&self, lane: u32) {
-        // RING, SeqCst: the mark before the flags, against the turn's flags before
-        // marks: a flag that is only read here is not about to be cleared by a turn
-        // that does not see the mark.
-        fence(Ordering::SeqCst);
-        let own_room = match lane.checked_sub(1) {
-            Some(home) => self.budget.share(home as usize).set(N | T).own_room(),
-            None => true,
-        };
-        if (own_room && self.budget.set_everywhere(I | T)) || self.is_stopped() {
+        let home = lane.checked_sub(1).map(|home| home as usize);
+        if self.budget.announce(home) || self.is_stopped() {
             self.ring();
         }
     }
