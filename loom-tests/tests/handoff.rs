@@ -4,7 +4,8 @@
 use loom::thread;
 use tidegate::{AdmissionOwned, Source};
 use tidegate_loom_tests::{
-    check, check_at_length, enter, gate, granted, handle, idle, is_in, queue, ranked,
+    check, check_at_length, enter, gate, granted, handle, idle, is_in, manual, queue, ranked,
+    with_ranks,
 };
 
 #[test]
@@ -165,4 +166,27 @@ fn the_last_permit_may_go_while_another_queues_without_a_handle() {
         drop(holder);
         drop(thread.join().unwrap());
     });
+}
+
+#[test]
+fn a_release_that_meets_the_turns_flags_is_not_overlooked() {
+    check(
+        4,
+        "room that comes just before the turn shuts the gate",
+        || {
+            let gate = handle(with_ranks(manual(1, 1, 1)));
+            let holder = enter(&gate, Some(0));
+            let _busy = enter(&gate, None);
+            // Lacks its rank's room alone, and so shuts no other rank out.
+            let ticket = queue(&gate, Some(0));
+            drop(holder);
+            let passing = gate.try_admit_owned(Some(1)).unwrap();
+            let other = gate.clone();
+            let turn = thread::spawn(move || other.settle());
+            drop(passing);
+            turn.join().unwrap();
+            gate.settle();
+            drop(granted(ticket));
+        },
+    );
 }

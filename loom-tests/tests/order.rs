@@ -13,26 +13,25 @@ use tidegate_loom_tests::{
 
 #[test]
 fn a_turn_sees_no_arrival_before_one_that_queued_earlier() {
-    check_at_length(
+    check(
         3,
-        "marks are read one after another, and the order still holds",
+        "marks are read one after another, and order still holds",
         || {
-            let gate = manual(2, 2, 3);
-            let holders = (enter(&gate, None), enter(&gate, None));
-            // The first two slots are one chunk: the two arrivals that follow
-            // are marked in different words.
-            let first = queue(&gate, None);
+            let gate = handle(manual(1, 1, 3));
+            let holder = enter(&gate, None);
+            // The first two slots are one chunk, and those that follow another: the
+            // next two arrivals are marked in different words.
+            let [first, second, third] = [(); 3].map(|()| queue(&gate, None));
+            drop((second, third, first));
+            drop(holder);
             let other = gate.clone();
-            let arrivals = thread::spawn(move || {
-                let come = || other.request_owned(None).expect("there is queue room");
-                (come(), come())
-            });
-            drop(holders);
-            gate.settle();
-            let (mut older, mut younger) = arrivals.join().unwrap();
+            let turn = thread::spawn(move || other.settle());
+            let mut older = gate.request_owned(None).expect("there is queue room");
+            let mut younger = gate.request_owned(None).expect("there is queue room");
+            turn.join().unwrap();
             let in_order = is_in(&mut older) || !is_in(&mut younger);
             assert!(in_order, "the younger passed");
-            drop((older, younger, first));
+            drop((older, younger));
             idle(&gate);
         },
     );

@@ -117,6 +117,32 @@ fn a_debt_is_paid_before_anybody_is_let_in() {
 }
 
 #[test]
+fn a_release_elsewhere_is_for_the_rank_that_owes() {
+    check(
+        3,
+        "what comes during the turn is not offered past a debt",
+        || {
+            let gate = handle(with_ranks(manual(2, 2, 1)));
+            let [first, second, third, fourth] =
+                [Some(0), Some(0), Some(1), Some(1)].map(|rank| enter(&gate, rank));
+            gate.set_limits(settings(1, 1, 1)).unwrap();
+            let mut ticket = queue(&gate, Some(1));
+            drop(fourth);
+            let other = gate.clone();
+            let turn = thread::spawn(move || other.settle());
+            drop(third);
+            turn.join().unwrap();
+            gate.settle();
+            assert!(look(&mut ticket).is_none(), "two still run");
+            drop(first);
+            gate.settle();
+            drop((granted(ticket), second));
+            idle(&gate);
+        },
+    );
+}
+
+#[test]
 fn a_queue_that_shrinks_under_an_arrival_keeps_its_limit() {
     check(
         3,
