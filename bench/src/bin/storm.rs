@@ -2,9 +2,10 @@
 //! and ends in a loop: how long that caller was held up.
 //!
 //! `cargo run --release -p tidegate-bench --bin storm [-- QUEUED]`. The longest
-//! pause of one call is what the operating system did at least as often as what
-//! a gate did, so each round is told beside one in which nobody leaves, and the
-//! ratio is of medians over the rounds.
+//! pause of one call is often what the operating system did, not what a gate did:
+//! so rounds in which the caller was preempted do not count where there are
+//! others, each gate is told beside rounds in which nobody leaves, and figures
+//! are medians over the rounds that count.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use tidegate_bench::peers::mutex_gate::MutexGate;
 use tidegate_bench::subject::{Borrowed, Subject};
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 25;
 
 /// One round, as the caller saw it.
 #[derive(Clone, Copy)]
@@ -23,6 +24,8 @@ struct Seen {
     leaving: Duration,
     calls: u64,
     longest: Duration,
+    /// How often the caller was taken off its processor for somebody else.
+    preempted: u64,
     /// Calls that took longer than 100 microseconds, together.
     held_up: Duration,
 }
@@ -34,18 +37,18 @@ fn main() {
             std::process::exit(2);
         })
     });
-    println!("{queued} queued requests leave; medians of {ROUNDS} rounds\n");
+    println!("{queued} queued requests leave\n");
     println!(
-        "| gate | leaving, ms | calls meanwhile | longest pause, µs | paused over 100 µs, ms |"
+        "| gate | rounds | leaving, ms | calls meanwhile | longest pause, µs | paused over 100 µs, ms |"
     );
-    println!("| --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- |");
     let tidegate = rounds::<Borrowed>(queued);
     let mutex = rounds::<MutexGate>(queued);
     let ratio = |of: fn(&Seen) -> Duration| {
         of(&mutex).as_secs_f64() / of(&tidegate).as_secs_f64().max(1e-9)
     };
     println!(
-        "\nmutex / tidegate: longest pause {:.0}, leaving {:.0}",
+        "\nmutex / tidegate: longest pause {:.1}, leaving {:.0}",
         ratio(|seen| seen.longest),
         ratio(|seen| seen.leaving)
     );
@@ -53,24 +56,29 @@ fn main() {
 
 /// Prints the rows of one gate: with the storm, and without.
 fn rounds<S: Subject>(queued: usize) -> Seen {
-    let seen: Vec<_> = (0..ROUNDS).map(|_| round::<S>(queued, None)).collect();
-    let storm = medians(&seen);
-    row(S::NAME, &storm);
-    let quiet: Vec<_> = (0..ROUNDS)
-        .map(|_| round::<S>(queued, Some(storm.leaving)))
-        .collect();
-    row(&format!("{}, nobody leaves", S::NAME), &medians(&quiet));
+    let storm = row(S::NAME, || round::<S>(queued, None));
+    let name = format!("{}, nobody leaves", S::NAME);
+    row(&name, || round::<S>(queued, Some(storm.leaving)));
     storm
 }
 
-fn row(name: &str, seen: &Seen) {
+fn row(name: &str, round: impl FnMut() -> Seen) -> Seen {
+    let mut all: Vec<_> = std::iter::repeat_with(round).take(ROUNDS).collect();
+    let mut what = "all preempted";
+    if all.iter().any(|seen| seen.preempted == 0) {
+        all.retain(|seen| seen.preempted == 0);
+        what = "undisturbed";
+    }
+    let seen = medians(&all);
     println!(
-        "| {name} | {:.1} | {} | {:.1} | {:.1} |",
+        "| {name} | {} of {ROUNDS}, {what} | {:.1} | {} | {:.1} | {:.1} |",
+        all.len(),
         seen.leaving.as_secs_f64() * 1e3,
         seen.calls,
         seen.longest.as_secs_f64() * 1e6,
         seen.held_up.as_secs_f64() * 1e3,
     );
+    seen
 }
 
 /// All leave; or nobody does, for so long.
@@ -126,7 +134,9 @@ fn call<S: Subject>(gate: &S, started: &AtomicBool, over: &AtomicBool) -> Seen {
         calls: 0,
         longest: Duration::ZERO,
         held_up: Duration::ZERO,
+        preempted: 0,
     };
+    let preempted = preemptions();
     started.store(true, Ordering::Release);
     let mut before = Instant::now();
     while !over.load(Ordering::Acquire) {
@@ -142,7 +152,18 @@ fn call<S: Subject>(gate: &S, started: &AtomicBool, over: &AtomicBool) -> Seen {
             seen.held_up += pause;
         }
     }
+    seen.preempted = preemptions() - preempted;
     seen
+}
+
+/// How often this thread was preempted so far; 0 where that is not told.
+fn preemptions() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 /// Of each figure by itself.
@@ -152,6 +173,7 @@ fn medians(rounds: &[Seen]) -> Seen {
         calls: median(rounds, |seen| seen.calls),
         longest: median(rounds, |seen| seen.longest),
         held_up: median(rounds, |seen| seen.held_up),
+        preempted: median(rounds, |seen| seen.preempted),
     }
 }
 
