@@ -39,14 +39,12 @@ impl Mode {
     }
 }
 
-/// Anything that an operation may leave.
-pub trait Left {}
-impl<T> Left for T {}
+/// What is done with what an operation left, once everybody else has gone.
+pub type Rest<'g> = Box<dyn FnOnce() + Send + 'g>;
 
 /// What is set up before thread A begins its operation.
 pub struct Stage<'g> {
-    /// A's operation; what it leaves is let go of when A goes on.
-    pub operation: Box<dyn FnOnce() -> Box<dyn Left + Send + 'g> + Send + 'g>,
+    pub operation: Box<dyn FnOnce() -> Rest<'g> + Send + 'g>,
     /// What the others hold.
     pub permits: Vec<Permit<'g>>,
     pub tickets: Vec<Ticket<'g>>,
@@ -102,18 +100,16 @@ fn stop_at(gate: &Gate, mode: Mode, k: usize, scene: Scene) -> Result<bool, (Ste
                 }
                 steps += 1;
             };
-            let left = hooked(hook, || {
-                let left = operation();
-                // Before anything it left is let go of.
+            let rest = hooked(hook, || {
+                let rest = operation();
                 ended.send(None).unwrap();
-                left
+                rest
             });
-            drop(left);
+            rest();
         });
         let step = told.recv_timeout(PATIENCE).expect("an operation ends");
         let Some(step) = step else {
-            // Letting go of what it left may stop as well: not this scene's matter.
-            let _ = go_on.send(());
+            drop((permits, tickets));
             return Ok(false);
         };
         let (finished, result) = mpsc::channel();

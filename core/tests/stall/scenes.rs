@@ -3,7 +3,7 @@
 use tidegate::{Admission, Gate, Permit, Ticket};
 
 use super::{R, RANKS, Stage};
-use crate::common::{enter, poll, queue};
+use crate::common::{enter, eventually, poll, queue};
 
 pub type Scene = for<'g> fn(&'g Gate) -> Stage<'g>;
 
@@ -26,15 +26,15 @@ pub const CALLS: &[(&str, Scene)] = &[
     }),
     ("request, ranked, queues", |gate| {
         let full = fill(gate, Some(0));
-        stage(|| gate.request(Some(0))).with(full, [])
+        request(gate, Some(0)).with(full, [])
     }),
     ("request, unranked, queues", |gate| {
-        stage(|| gate.request(None)).with(fill_all(gate), [])
+        request(gate, None).with(fill_all(gate), [])
     }),
     ("request, queues behind another", |gate| {
         let full = fill(gate, Some(0));
         let first = queue(gate, Some(0));
-        stage(|| gate.request(Some(0))).with(full, [first])
+        request(gate, Some(0)).with(full, [first])
     }),
     ("request, refused by its rank's queue", |gate| {
         let full = fill(gate, Some(0));
@@ -158,7 +158,30 @@ pub const TURNS: &[(&str, Scene)] = &[
 
 fn stage<'g, T: Send + 'g>(operation: impl FnOnce() -> T + Send + 'g) -> Stage<'g> {
     Stage {
-        operation: Box::new(|| Box::new(operation())),
+        operation: Box::new(|| {
+            let left = operation();
+            Box::new(|| drop(left))
+        }),
+        permits: Vec::new(),
+        tickets: Vec::new(),
+    }
+}
+
+/// A request: if it queued, then everybody else goes, and it must be admitted
+/// with no other event.
+fn request(gate: &Gate, rank: Option<u32>) -> Stage<'_> {
+    Stage {
+        operation: Box::new(move || {
+            let arrived = gate.request(rank);
+            Box::new(move || {
+                if let Ok(Admission::Queued(mut ticket)) = arrived {
+                    eventually("one who queued is admitted", || {
+                        gate.settle();
+                        poll(&mut ticket).is_ready()
+                    });
+                }
+            })
+        }),
         permits: Vec::new(),
         tickets: Vec::new(),
     }
