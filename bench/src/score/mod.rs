@@ -43,9 +43,9 @@ impl Plan {
 
     /// Under twenty minutes.
     pub const FULL: Plan = Plan {
-        rounds: 41,
-        span: Duration::from_millis(40),
-        hops: 200,
+        rounds: 101,
+        span: Duration::from_millis(10),
+        hops: 100,
         long_rounds: 11,
         repeats: 6,
     };

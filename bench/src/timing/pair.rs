@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Reading, spin};
+use super::{Cores, Reading, spin};
 
 /// Operations between two looks at the clock.
 const BATCH: usize = 500;
@@ -14,7 +14,8 @@ const BATCH: usize = 500;
 ///
 /// `work(thread, n)` does n operations as thread 0 or 1. Both threads stand at a
 /// barrier first, spin before and after, and the reading says whether both
-/// spins found two cores.
+/// spins found two cores and neither thread lost its own in between: a thread
+/// that parks goes of itself, which is the lock's cost and counts.
 pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
     spin::alone();
     let barrier = &Barrier::new(2);
@@ -24,6 +25,7 @@ pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
         barrier.wait();
         let before = spin::spin();
         barrier.wait();
+        let lost_before = spin::cores_lost();
         let start = Instant::now();
         let mut done = 0;
         while start.elapsed() < span {
@@ -31,8 +33,9 @@ pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
             done += BATCH;
         }
         let rate = done as f64 / start.elapsed().as_nanos() as f64;
+        let lost = spin::cores_lost() != lost_before;
         barrier.wait();
-        (rate, before, spin::spin())
+        (rate, before, spin::spin(), lost)
     };
     let (a, b) = thread::scope(|scope| {
         let other = scope.spawn(move || one(1));
@@ -40,6 +43,9 @@ pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
     });
     Reading {
         value: 1.0 / (a.0 + b.0),
-        cores: spin::found([a.1, b.1], [a.2, b.2]),
+        cores: match spin::found([a.1, b.1], [a.2, b.2]) {
+            Cores::Both if !a.3 && !b.3 => Cores::Both,
+            _ => Cores::One,
+        },
     }
 }

@@ -9,6 +9,8 @@ use std::sync::{Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+
 use super::Cores;
 
 /// Steps of the chain: about a millisecond.
@@ -51,6 +53,13 @@ pub fn found(before: [(Instant, Instant); 2], after: [(Instant, Instant); 2]) ->
     } else {
         Cores::One
     }
+}
+
+/// How often this thread was put off its core, not of its own will. 0 for ever
+/// where the system does not tell.
+pub(super) fn cores_lost() -> i64 {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD);
+    usage.map_or(0, |usage| usage.involuntary_context_switches())
 }
 
 /// The share of `tries` in which two threads found two cores.
