@@ -213,17 +213,6 @@ impl Budget {
         }
     }
 
-    /// Whether both kinds of token lie free somewhere, one share after another.
-    pub(crate) fn both_free(&self) -> bool {
-        let (mut running, mut waiting) = (false, false);
-        self.shares().any(|share| {
-            let word = share.load();
-            running |= word.free(Kind::Running) > 0;
-            waiting |= word.free(Kind::Waiting) > 0;
-            running && waiting
-        })
-    }
-
     /// Free tokens over all shares, read one after another.
     pub(crate) fn free(&self, kind: Kind) -> i64 {
         self.shares()
@@ -251,15 +240,12 @@ impl Budget {
         }
     }
 
-    /// Puts a token of each kind down, at one share if it can take both.
+    /// Puts a token of each kind down, the waiting one first, so that nobody waits
+    /// who does not run.
     #[inline]
     pub(crate) fn put_both(&self, hint: usize) -> Flags {
-        match self.share(hint).put_both() {
-            Ok(flags) => flags,
-            Err(_) => self
-                .put(Kind::Waiting, hint)
-                .with_flags_of(self.put(Kind::Running, hint)),
-        }
+        self.put(Kind::Waiting, hint)
+            .with_flags_of(self.put(Kind::Running, hint))
     }
 
     /// Somebody queued, of the lane of this rank or of none: whoever frees what it

@@ -18,8 +18,11 @@ impl Shared {
     /// For a newcomer that the flags shut out.
     #[cold]
     pub(crate) fn enter_shut(&self, lane: u32) -> Result<Hold, Lack> {
-        if self.is_stopped() || !self.has_room(lane) {
+        if self.is_stopped() {
             return Err(Lack::Turn);
+        }
+        if let Some(lack) = self.lacks(lane) {
+            return Err(lack);
         }
         if self.lane(lane).queue.read().queued == 0 && self.leaves_enough(1) {
             let hold = self.enter_as(lane, Who::Known, |flags| self.after_give_back(flags))?;
@@ -34,12 +37,16 @@ impl Shared {
         self.enter_as(lane, Who::Newcomer, |flags| self.after_give_back(flags))
     }
 
-    fn has_room(&self, lane: u32) -> bool {
-        let own_room = match lane.checked_sub(1) {
-            Some(home) => self.budget.share(home as usize).load().own_room(),
-            None => true,
-        };
-        own_room && self.budget.both_free()
+    /// What there is no room for just now, flags aside: the limit that a refusal
+    /// may name, since it was reached within this call.
+    fn lacks(&self, lane: u32) -> Option<Lack> {
+        let kinds = [Kind::Running, Kind::Waiting];
+        let own = lane.checked_sub(1).and_then(|home| {
+            let word = self.budget.share(home as usize).load();
+            kinds.into_iter().find(|kind| word.own(*kind) <= 0)
+        });
+        let worker = || kinds.into_iter().find(|kind| self.budget.none_free(*kind));
+        own.map(Lack::Own).or_else(|| worker().map(Lack::Worker))
     }
 
     /// Whether the free tokens are enough for everyone who is queued, and so

@@ -67,12 +67,6 @@ impl Cell {
         self.apply(|word| step::put(word, kind), false)
     }
 
-    /// [`step::put_both`]: the word before it.
-    #[inline]
-    pub(crate) fn put_both(&self) -> Result<Word, Denied> {
-        self.apply(step::put_both, false)
-    }
-
     /// [`step::drain`]: how many it took.
     pub(crate) fn drain(&self, kind: Kind, most: u32) -> u32 {
         self.move_many(|word| step::drain(word, kind, most), true)

@@ -8,7 +8,6 @@
 //! | `occupy` (ranked, tokens in hand) | a, b > 0 | -1 | -1 | | |
 //! | `take` (a token into the hand) | f or g > 0, no I for newcomers | | | -1 or | -1 |
 //! | `put` (a token from the hand) | f < a, or g < b | | | +1 or | +1 |
-//! | `put_both` (one of each) | f < a and g < b | | | +1 | +1 |
 //!
 //! | `drain`, `fill` (the turn, when limits move) | as `take`, `put`, many at once | | | | |
 //!
@@ -73,13 +72,6 @@ pub(crate) fn take(word: Word, kind: Kind, who: Who) -> Option<Word> {
 #[inline]
 pub(crate) fn put(word: Word, kind: Kind) -> Option<Word> {
     (word.free(kind) < word.own(kind)).then(|| word + Delta::tokens(kind, 1))
-}
-
-/// Puts a token of each kind down where the share's own lane could use both.
-#[inline]
-pub(crate) fn put_both(word: Word) -> Option<Word> {
-    let new = put(word, Kind::Running)?;
-    put(new, Kind::Waiting)
 }
 
 /// What the turn finds when it wants no more flags of a share than `wanted`.
