@@ -1,5 +1,6 @@
 //! Moving the limits: what was set, what was reported, applied within a turn.
 
+use crate::balance::new_shares;
 use crate::limits::{EngineReport, LimitError, Limits, ReportError, Settings};
 use crate::lists::Lists;
 use crate::shared::{Config, Ranks, Shared};
@@ -37,10 +38,11 @@ impl Shared {
             engine_request_waiting_limit: w,
             ..
         } = limits;
+        let count = ranks.ids.len();
+        let others = new_shares(count - 1, r, w);
         let old = self.within_turn(|shared, lists| {
-            let count = ranks.ids.len();
             let old = lists.widen(wider);
-            shared.budget.split(count, r, w);
+            shared.budget.split(others, r, w);
             shared
                 .total
                 .set_limit(u64::from(limits.request_queue_limit) * count as u64);
@@ -73,7 +75,7 @@ impl Shared {
             ..
         } = limits;
         self.within_turn(|shared, _| {
-            if (r, w) != shared.budget.limits() {
+            if (r, w) != shared.budget.engine_limits() {
                 shared.budget.resize(r, w);
             }
             let queue = limits.request_queue_limit;

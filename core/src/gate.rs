@@ -84,7 +84,7 @@ impl Gate {
     pub fn try_admit(&self, rank: Option<u32>) -> Result<Permit<'_>, Refusal> {
         match self.shared.enter_now(rank) {
             Ok(hold) => Ok(PermitOf::new(self, hold)),
-            Err((lane, lack)) => Err(self.shared.refuse_entry(lane, lack)),
+            Err((lane, reached)) => Err(self.shared.refuse_entry(lane, reached)),
         }
     }
 
@@ -96,7 +96,7 @@ impl Gate {
     pub fn try_admit_owned(&self, rank: Option<u32>) -> Result<OwnedPermit, Refusal> {
         match self.shared.enter_now(rank) {
             Ok(hold) => Ok(PermitOf::new(self.clone(), hold)),
-            Err((lane, lack)) => Err(self.shared.refuse_entry(lane, lack)),
+            Err((lane, reached)) => Err(self.shared.refuse_entry(lane, reached)),
         }
     }
 
@@ -196,6 +196,11 @@ impl Gate {
     /// Waits until no turn of the queue is pending. For tests.
     pub fn settle(&self) {
         self.shared.settle();
+    }
+
+    /// Whether no turn of the queue is pending just now. For tests.
+    pub fn is_settled(&self) -> bool {
+        self.shared.turn.is_idle()
     }
 
     /// Stops the gate for good: whoever waits and whoever comes gets an error

@@ -30,6 +30,8 @@
 
 // The order in which they build on each other is in DESIGN.md.
 mod admit;
+mod announce;
+mod balance;
 mod budget;
 mod configure;
 mod counters;
@@ -51,6 +53,8 @@ mod pass;
 mod permit;
 mod publish;
 mod queue;
+mod reached;
+mod refuse;
 mod room;
 mod share;
 mod shared;

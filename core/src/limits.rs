@@ -282,7 +282,7 @@ mod tests {
             huge.resolve(None)
                 .unwrap_err()
                 .to_string()
-                .contains("from 0 to 1048575")
+                .contains("from 0 to 131071")
         );
         assert!(Settings::default().resolve(Some(u32::MAX)).is_err());
         assert!(explicit_all().resolve(Some(0)).is_err());

@@ -5,11 +5,13 @@
 
 use std::task::Waker;
 
+use crate::balance;
 use crate::budget::{self, Flags};
 use crate::handle::Gate;
+use crate::hold::Hold;
 use crate::sync::{Arc, Ordering, fence};
 use crate::word::step::{Relaxed, Who};
-use crate::word::{Delta, I, Kind, N};
+use crate::word::{Delta, I, Kind};
 use crate::{listeners, publish, slots, turn, waker};
 
 /// What the thread of a gate with [`Dispatch::Thread`](crate::Dispatch) runs. Such
@@ -17,6 +19,19 @@ use crate::{listeners, publish, slots, turn, waker};
 pub fn dispatcher(gate: &Gate) -> impl FnOnce() + Send + 'static {
     let shared = Arc::clone(&gate.shared);
     move || shared.dispatch()
+}
+
+/// A request that entered although there are flags.
+pub struct PastFlags(Hold);
+
+/// As a newcomer does who has found that it passes over nobody.
+pub fn enter_looking(gate: &Gate, rank: u32) -> Option<PastFlags> {
+    let lane = gate.shared.lane_index(Some(rank));
+    gate.shared.enter_looking(lane).ok().map(PastFlags)
+}
+
+pub fn leave(gate: &Gate, entered: PastFlags) {
+    gate.shared.give_back(entered.0);
 }
 
 /// Where a waiter leaves its waker.
@@ -233,7 +248,8 @@ impl Budget {
     pub fn new(ranks: usize, running: u32, waiting: u32) -> Self {
         let budget = budget::Budget::new(running, waiting);
         if ranks > 1 {
-            budget.split(ranks, running, waiting);
+            let others = balance::new_shares(ranks - 1, running, waiting);
+            budget.split(others, running, waiting);
             budget.clear_everywhere(I);
         }
         Budget(budget)
@@ -274,23 +290,19 @@ impl Budget {
         self.0.none_free(Kind::Waiting)
     }
 
-    /// Free tokens, running and waiting; negative while some are owed.
-    pub fn free(&self) -> (i64, i64) {
-        (self.0.free(Kind::Running), self.0.free(Kind::Waiting))
+    /// The worker's room, running and waiting; negative while more runs than may.
+    pub fn room(&self) -> (i64, i64) {
+        (self.0.room(Kind::Running), self.0.room(Kind::Waiting))
     }
 
-    /// As the turn does; true if nothing is owed, and then the gate opens.
-    pub fn settle(&self) -> bool {
-        let settled = self.0.settle_debts();
-        if settled {
-            self.0.clear_everywhere(I | N);
-        }
-        settled
+    /// As the turn does: whether nothing is owed.
+    pub fn balance(&self) -> bool {
+        self.0.balance().is_none()
     }
 
     /// As an arrival does once it is marked: whether there was room already.
     pub fn announce(&self) -> bool {
-        self.0.announce(None)
+        self.0.announce(None).is_none()
     }
 
     /// As the turn does before it looks at the marks.
@@ -308,7 +320,7 @@ impl Budget {
         again
     }
 
-    /// As the turn does: shut until [`settle`](Self::settle) says true.
+    /// As the turn does.
     pub fn resize(&self, running: u32, waiting: u32) {
         self.0.resize(running, waiting);
     }

@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use crate::budget::{Flags, Lack};
 use crate::lists::Lists;
+use crate::reached::Reached;
 use crate::shared::{Dispatch, Shared};
 use crate::slots::bits;
 use crate::sync::{Ordering, fence};
@@ -174,17 +175,17 @@ impl Shared {
                 return self.dismiss(lists, wakers);
             }
             // While tokens are owed, those that come are for the debtors.
-            let owed = !self.budget.settle_debts();
+            let owed = self.budget.balance();
             let mut own_full = OwnFull::default();
-            let mut worker_full = false;
-            while let Some((lane, age, slot)) = self.oldest(lists, young, &own_full) {
-                if owed {
+            let mut shut = owed.map(Reached::by_worker);
+            while shut.is_none() {
+                let Some((lane, age, slot)) = self.oldest(lists, young, &own_full) else {
                     break;
-                }
+                };
                 if wakers.is_full() {
                     return false;
                 }
-                match self.enter_as(lane, Who::Turn, |flags| wakers.opened(flags)) {
+                match self.enter_as(lane, Who::Entitled, |flags| wakers.opened(flags)) {
                     // An older one lacked its rank's room alone, and had it
                     // before this one had the worker's.
                     Ok(hold) if own_full.any(|lane| self.has_own_room(lane)) => {
@@ -194,8 +195,8 @@ impl Shared {
                     Ok(hold) => {
                         let share = hold.share();
                         if self.slots.offer(slot, age, share) {
-                            self.total.leave();
                             self.lane(lane).queue.offer();
+                            self.total.leave();
                             wakers.push(self.slots.slot(slot).waker.take());
                             if self.slots.let_go(slot) {
                                 self.lane(lane).queue.settle_offer();
@@ -206,24 +207,40 @@ impl Shared {
                         }
                         lists.pop(&self.slots, lane as usize);
                     }
-                    Err(Lack::Own(_)) => own_full.add(lane),
-                    // Nobody younger may have what this one lacks.
-                    Err(Lack::Worker(_) | Lack::Turn) => {
-                        worker_full = true;
-                        break;
+                    Err(Lack::Of(reached)) if !reached.of_worker => {
+                        self.lane(lane).queue.set_lacked(reached);
+                        own_full.add(lane);
                     }
+                    // Nobody younger may have what this one lacks.
+                    Err(Lack::Of(reached)) => shut = Some(reached),
+                    Err(Lack::Shut) => unreachable!("flags shut nobody out who is entitled"),
                 }
             }
-            if self.set_flags(lists, worker_full, owed, wakers) {
-                continue;
+            let mut again = false;
+            if let Some(reached) = shut {
+                // Room that came before the flag is seen here; after it, it rings.
+                let room = self.budget.set_everywhere(I).is_none();
+                again |= if owed.is_some() {
+                    self.budget.balance().is_none()
+                } else {
+                    room
+                };
+                let behind =
+                    |lane: &u32| !lists.is_empty(*lane as usize) && !own_full.contains(*lane);
+                (0..lists.len() as u32)
+                    .filter(behind)
+                    .for_each(|lane| self.lane(lane).queue.set_lacked(reached));
             }
-            return true;
+            again |= self.relax_flags(lists, shut.is_some(), wakers);
+            if !again && !self.slots.any_fresh() {
+                return true;
+            }
         }
     }
 
     fn has_own_room(&self, lane: u32) -> bool {
         let home = lane.checked_sub(1);
-        home.is_some_and(|home| self.budget.share(home as usize).load().own_room())
+        home.is_some_and(|home| self.budget.share(home as usize).load().own_lack().is_none())
     }
 
     /// Lane, age and slot of the oldest queued request, lanes that are full
@@ -239,20 +256,11 @@ impl Shared {
             .min_by_key(|(_, age, _)| *age)
     }
 
-    /// Leaves the flags as the lists demand. True if something came meanwhile
-    /// that this turn must look at.
-    fn set_flags(&self, lists: &Lists, worker_full: bool, owed: bool, wakers: &mut Wakers) -> bool {
-        let closed = if worker_full || owed { I } else { 0 };
+    /// Clears the flags that nothing demands any more. True if an arrival came
+    /// meanwhile that this turn must look at.
+    fn relax_flags(&self, lists: &Lists, shut: bool, wakers: &mut Wakers) -> bool {
+        let closed = if shut { I } else { 0 };
         let mut again = false;
-        if closed != 0 {
-            // Room that came before the flag is seen here; after it, it rings.
-            let room = self.budget.set_everywhere(I);
-            again |= if owed {
-                self.budget.settle_debts()
-            } else {
-                room
-            };
-        }
         for (home, share) in self.budget.shares().enumerate() {
             let queue = if lists.is_empty(home + 1) { 0 } else { N };
             match share.relax(closed | queue) {
@@ -261,7 +269,7 @@ impl Shared {
                 Relaxed::Cleared(word) => wakers.opened(word),
             }
         }
-        again || self.slots.any_fresh()
+        again
     }
 
     /// The gate was stopped: wakes everyone who waits, to be told so.

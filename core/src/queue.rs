@@ -1,19 +1,22 @@
 //! How many are queued, each count in one word with its limit, so that the
 //! limit holds exactly while it moves.
 
+use crate::reached::Reached;
 use crate::sync::{AtomicU64, Ordering};
 
 const FIELD: u32 = 22;
 const FIELD_MASK: u64 = (1 << FIELD) - 1;
 const OFFERED: u32 = FIELD;
-const LIMIT: u32 = 2 * FIELD;
+const LACKED: u32 = 2 * FIELD;
+const LACKED_MASK: u64 = 7;
+const LIMIT: u32 = LACKED + 3;
 
 /// The most that the queues of one worker can hold together.
 pub(crate) const MAX_QUEUED: u64 = FIELD_MASK;
 /// The largest queue limit that a lane's word can hold.
-pub(crate) const MAX_QUEUE_LIMIT: u32 = (1 << 20) - 1;
+pub(crate) const MAX_QUEUE_LIMIT: u32 = (1 << (64 - LIMIT)) - 1;
 
-/// A lane's queue: `limit (20 bits) | offered (22) | queued (22)`.
+/// A lane's queue: `limit (17 bits) | lacked (3) | offered (22) | queued (22)`.
 #[derive(Debug)]
 pub(crate) struct QueueWord(AtomicU64);
 
@@ -23,6 +26,10 @@ pub(crate) struct QueueCounts {
     pub(crate) queued: u64,
     pub(crate) offered: u64,
     pub(crate) limit: u64,
+    /// What the lane's oldest lacked when somebody last looked: whoever must stay
+    /// behind it is refused for the same. Nothing while all who are counted as
+    /// queued are still arriving.
+    pub(crate) lacked: Option<Reached>,
 }
 
 impl QueueWord {
@@ -30,31 +37,59 @@ impl QueueWord {
         QueueWord(AtomicU64::new(u64::from(limit) << LIMIT))
     }
 
-    pub(crate) fn read(&self) -> QueueCounts {
+    fn load(&self) -> u64 {
         // Acquire: counts and the words read after them belong together in a snapshot.
-        let word = self.0.load(Ordering::Acquire);
-        QueueCounts {
-            queued: word & FIELD_MASK,
-            offered: word >> OFFERED & FIELD_MASK,
-            limit: word >> LIMIT,
-        }
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn read(&self) -> QueueCounts {
+        counts(self.load())
     }
 
     /// Counts one more, if the limit leaves room.
     pub(crate) fn reserve(&self, limited: bool) -> Result<(), QueueCounts> {
-        let mut seen = self.read();
+        let mut old = self.load();
         loop {
+            let seen = counts(old);
             if limited && seen.queued >= seen.limit {
                 return Err(seen);
             }
-            let old = seen.queued | seen.offered << OFFERED | seen.limit << LIMIT;
+            let said = match seen.queued {
+                0 => with_lacked(old, None),
+                _ => old,
+            };
             // PLACE, AcqRel: a place that a leaver freed is reused after it left.
             match self
                 .0
-                .compare_exchange_weak(old, old + 1, Ordering::AcqRel, Ordering::Acquire)
+                .compare_exchange_weak(old, said + 1, Ordering::AcqRel, Ordering::Acquire)
             {
                 Ok(_) => return Ok(()),
-                Err(_) => seen = self.read(),
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// What the lane's oldest lacks now. The turn's alone.
+    pub(crate) fn set_lacked(&self, lacked: Reached) {
+        self.say(lacked, |said| said != Some(lacked));
+    }
+
+    /// What a request lacked that has queued, if nothing else is said.
+    pub(crate) fn say_lacked(&self, lacked: Reached) {
+        self.say(lacked, |said| said.is_none());
+    }
+
+    fn say(&self, lacked: Reached, wanted: impl Fn(Option<Reached>) -> bool) {
+        let mut old = self.load();
+        while wanted(counts(old).lacked) {
+            let new = with_lacked(old, Some(lacked));
+            // AcqRel: a refusal that names it looked within its call.
+            match self
+                .0
+                .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return,
+                Err(now) => old = now,
             }
         }
     }
@@ -82,6 +117,19 @@ impl QueueWord {
         // AcqRel: only the turn changes limits, so the difference holds.
         self.0.fetch_add(by.wrapping_shl(LIMIT), Ordering::AcqRel);
     }
+}
+
+fn counts(word: u64) -> QueueCounts {
+    QueueCounts {
+        queued: word & FIELD_MASK,
+        offered: word >> OFFERED & FIELD_MASK,
+        limit: word >> LIMIT,
+        lacked: Reached::from_bits(word >> LACKED & LACKED_MASK),
+    }
+}
+
+fn with_lacked(word: u64, lacked: Option<Reached>) -> u64 {
+    word & !(LACKED_MASK << LACKED) | Reached::to_bits(lacked) << LACKED
 }
 
 /// The worker's queue: its limit, all ranks together, and how many are queued.
@@ -122,6 +170,13 @@ impl TotalWord {
     pub(crate) fn leave(&self) {
         // AcqRel: as in `QueueWord::leave`.
         self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// A step in the word's order that changes nothing: who comes second sees what
+    /// the first did before.
+    pub(crate) fn mark(&self) {
+        // ENTRY, AcqRel: carries the entries before it to the looks after the next.
+        self.0.fetch_add(0, Ordering::AcqRel);
     }
 
     pub(crate) fn set_limit(&self, limit: u64) {

@@ -22,8 +22,7 @@ pub(crate) struct LaneState {
 /// A share of the worker's capacity, with the home lane's own limits.
 pub(crate) type Share = CachePadded<Cell>;
 
-pub(crate) fn share(running: u32, waiting: u32, flags: u64) -> Share {
-    let cell = Cell::new(Word::full_room(running, waiting));
-    cell.set(flags);
-    CachePadded::new(cell)
+/// A share without requests, with these limits of its own and so many tokens.
+pub(crate) fn share(limits: (u32, u32), tokens: (u32, u32)) -> Share {
+    CachePadded::new(Cell::new(Word::new(limits, tokens)))
 }

@@ -6,13 +6,14 @@ use crossbeam_utils::CachePadded;
 
 use crate::budget::{Budget, Flags, Lack};
 use crate::counters::{Counters, Event, stripe};
-use crate::error::{Lane, Rejection, Scope, Stopped};
+use crate::error::{Lane, Rejection, Stopped};
 use crate::hold::{Hold, Source};
 use crate::limits::{LimitError, Limits, Settings};
 use crate::listeners::Listeners;
 use crate::lists::Lists;
 use crate::publish::Published;
 use crate::queue::{QueueWord, TotalWord};
+use crate::reached::Reached;
 use crate::share::LaneState;
 use crate::slots::{Left, Offer, Place, Slots};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell};
@@ -165,11 +166,11 @@ impl Shared {
         1 + self.ranks.get().map_or(0, |ranks| ranks.ids.len() as u32)
     }
 
-    /// Enters now, or says in which lane and what it lacks.
+    /// Enters now, or says in which lane and which limit keeps it out.
     #[inline]
-    pub(crate) fn enter_now(&self, rank: Option<u32>) -> Result<Hold, (u32, Lack)> {
+    pub(crate) fn enter_now(&self, rank: Option<u32>) -> Result<Hold, (u32, Reached)> {
         let lane = self.lane_index(rank);
-        let hold = self.enter(lane).map_err(|lack| (lane, lack))?;
+        let hold = self.enter(lane).map_err(|reached| (lane, reached))?;
         self.lane(lane).counters.count(Event::AdmittedDirect);
         Ok(hold)
     }
@@ -177,26 +178,26 @@ impl Shared {
     pub(crate) fn request(&self, rank: Option<u32>) -> Result<Arrival, Rejection> {
         match self.enter_now(rank) {
             Ok(hold) => Ok(Arrival::Admitted(hold)),
-            Err((lane, lack)) => self.queue_up(lane, lack),
+            Err((lane, reached)) => self.queue_up(lane, reached),
         }
     }
 
     #[cold]
-    fn queue_up(&self, lane: u32, lack: Lack) -> Result<Arrival, Rejection> {
+    fn queue_up(&self, lane: u32, reached: Reached) -> Result<Arrival, Rejection> {
         if self.is_stopped() {
             return Err(Rejection::Stopped);
         }
         // A look first: a refusal writes nothing that others write.
         self.queue_room(lane)
-            .map_err(|full| self.refuse_queue(lane, lack, full))?;
+            .map_err(|full| self.refuse_queue(lane, reached, full))?;
         // The slot before the reservation: it may have to be allocated.
         let slot = self.slots.acquire();
         if let Err(full) = self.reserve(lane) {
             self.slots.release(slot);
-            return Err(self.refuse_queue(lane, lack, full));
+            return Err(self.refuse_queue(lane, reached, full));
         }
         let place = self.slots.occupy(slot, lane);
-        self.announce(lane);
+        self.announce(lane, reached);
         Ok(Arrival::Queued(place))
     }
 
@@ -208,10 +209,11 @@ impl Shared {
 
     /// Enters, if that passes over nobody.
     #[inline]
-    fn enter(&self, lane: u32) -> Result<Hold, Lack> {
+    fn enter(&self, lane: u32) -> Result<Hold, Reached> {
         match self.enter_as(lane, Who::Newcomer, |flags| self.after_give_back(flags)) {
-            Err(Lack::Turn) => self.enter_shut(lane),
-            entered => entered,
+            Ok(hold) => Ok(hold),
+            Err(Lack::Of(reached)) => Err(reached),
+            Err(Lack::Shut) => self.enter_shut(lane),
         }
     }
 
@@ -252,26 +254,30 @@ impl Shared {
     }
 
     fn reserve(&self, lane: u32) -> Result<(), Full> {
-        let own = &self.lane(lane).queue;
-        own.reserve(lane != 0).map_err(|_| Full::Own)?;
-        self.total.reserve().map_err(|_| {
-            own.leave();
-            Full::Worker
+        // The worker's first, and on leaving last: whoever gets the worker's last
+        // place finds its lane without the one who left it.
+        self.total.reserve().map_err(|_| Full::Worker)?;
+        self.lane(lane).queue.reserve(lane != 0).map_err(|_| {
+            self.total.leave();
+            Full::Own
         })
     }
 
     fn leave_queue(&self, lane: u32) {
-        self.total.leave();
         self.lane(lane).queue.leave();
+        self.total.leave();
     }
 
     /// After queueing: makes sure that whoever frees what this request lacks
-    /// knows, and rings if it has been freed already.
-    fn announce(&self, lane: u32) {
+    /// knows, and rings if that has been freed since it was found `reached`.
+    fn announce(&self, lane: u32, reached: Reached) {
         let home = lane.checked_sub(1).map(|home| home as usize);
-        if self.budget.announce(home) || self.is_stopped() {
+        let lacked = self.budget.announce(home);
+        if lacked.is_none() || self.is_stopped() {
             self.ring();
         }
+        let queue = &self.lane(lane).queue;
+        queue.say_lacked(lacked.unwrap_or(reached));
     }
 
     #[inline]
@@ -397,21 +403,6 @@ impl Shared {
     pub(crate) fn is_stopped(&self) -> bool {
         // STOP, Acquire: who was woken for it sees it.
         self.stopped.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn scope(&self, lane: u32) -> Scope {
-        match self.lane(lane).name {
-            Lane::Rank(id) if self.anybody_could() => Scope::Rank(id),
-            _ => Scope::Worker,
-        }
-    }
-
-    /// Whether a request of some lane could queue or enter: an unranked one can
-    /// whenever any other can.
-    fn anybody_could(&self) -> bool {
-        let (queued, limit) = self.total.read();
-        queued < limit
-            || !(self.budget.none_free(Kind::Running) || self.budget.none_free(Kind::Waiting))
     }
 }
 

@@ -81,12 +81,12 @@ const SLOW: [(&str, &[&str]); 9] = [
     ("Instant", &["park.rs"]),
     ("SystemTime", &[]),
     ("park_timeout", &["park.rs"]),
-    ("yield_now", &["pass.rs"]),
+    ("yield_now", &["observe.rs", "pass.rs"]),
     ("spawn(", &["gate.rs"]),
     // Slots, listeners and what a report brings, each before anything is held.
     (
         "Box::new(",
-        &["budget.rs", "configure.rs", "listeners.rs", "slots.rs"],
+        &["balance.rs", "configure.rs", "listeners.rs", "slots.rs"],
     ),
     ("vec![", &["lists.rs", "metrics.rs", "spec.rs"]),
 ];

@@ -32,9 +32,7 @@ fn plan(seed: u64) -> Plan {
     }
 }
 
-/// Runs a plan and judges its history. Whether each refusal named a limit that
-/// was reached is judged with `TIDEGATE_HONEST` set: a known gap fails that once
-/// in some hundred thousand calls, see `core/DESIGN.md`.
+/// Runs a plan and judges its history.
 fn judged(plan: Plan) -> usize {
     let (history, end) = record::run(plan, |seen, permits, tickets| {
         if let Err(wrong) = judge::at_rest(seen, permits, tickets) {
@@ -46,10 +44,7 @@ fn judged(plan: Plan) -> usize {
     let verdict = judge::limits(&history)
         .and_then(|()| judge::order(&history))
         .and_then(|()| judge::conservation(&history, &end))
-        .and_then(|()| match std::env::var_os("TIDEGATE_HONEST") {
-            Some(_) => refusals::honest(&history),
-            None => Ok(()),
-        });
+        .and_then(|()| refusals::honest(&history));
     if let Err(wrong) = verdict {
         panic!("{plan:?}\n{wrong}");
     }

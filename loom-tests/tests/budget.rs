@@ -57,12 +57,12 @@ fn of_two_who_need_the_last_of_each_kind_one_enters() {
         budget.first_token(0);
         assert_eq!(budget.enter_unranked(0), Some(0));
         budget.first_token(0);
-        assert_eq!(budget.free(), (1, 1));
+        assert_eq!(budget.room(), (1, 1));
         let other = Arc::clone(&budget);
         let thread = thread::spawn(move || other.enter_ranked(1));
         let mine = budget.enter_unranked(0).is_some();
         assert!(mine != thread.join().unwrap());
-        assert_eq!(budget.free(), (0, 0));
+        assert_eq!(budget.room(), (0, 0));
     });
 }
 
@@ -80,7 +80,7 @@ fn two_who_begin_at_one_share_both_find_what_they_need() {
         budget.first_token(from);
         budget.leave_unranked(from);
         thread.join().unwrap();
-        assert_eq!(budget.free(), (2, 2));
+        assert_eq!(budget.room(), (2, 2));
         assert!(budget.enter_ranked(0) && budget.enter_ranked(1));
     });
 }
@@ -95,10 +95,10 @@ fn a_shrink_counts_what_is_in_somebodys_hand() {
         let other = Arc::clone(&budget);
         let taker = thread::spawn(move || other.enter_unranked(0).is_some());
         budget.resize(1, 1);
-        assert!(!budget.settle(), "more than the limit is running");
+        assert!(!budget.balance(), "more than the limit is running");
         let entered = taker.join().unwrap();
         let held = 3 + i64::from(entered);
-        assert_eq!(budget.free(), (2 - held, 2 - held));
+        assert_eq!(budget.room(), (2 - held, 2 - held));
         assert_eq!(budget.enter_unranked(1), None);
     });
 }
@@ -112,12 +112,37 @@ fn a_debt_is_paid_by_a_release_elsewhere() {
         let other = Arc::clone(&budget);
         let releaser = thread::spawn(move || other.leave_ranked(0));
         budget.resize(1, 1);
-        let settled = budget.settle();
+        let settled = budget.balance();
         assert!(budget.enter_unranked(0).is_none());
         releaser.join().unwrap();
-        assert!(budget.settle() || settled);
-        assert_eq!(budget.free(), (0, 0));
+        assert!(budget.balance() || settled);
+        assert_eq!(budget.room(), (0, 0));
     });
+}
+
+#[test]
+fn a_give_back_that_meets_growth_loses_no_capacity() {
+    check(
+        3,
+        "a token too many, or one that somebody could use",
+        || {
+            let budget = budget(2, 2, 2);
+            assert!(budget.enter_ranked(0) && budget.enter_ranked(0));
+            assert!(budget.enter_ranked(1));
+            let from = budget.enter_unranked(1).unwrap();
+            budget.resize(1, 1);
+            assert_eq!(budget.room(), (-2, -2));
+            let other = Arc::clone(&budget);
+            let releaser = thread::spawn(move || {
+                other.first_token(from);
+                other.leave_unranked(from);
+            });
+            budget.resize(2, 2);
+            releaser.join().unwrap();
+            assert!(budget.balance(), "nothing is owed");
+            assert_eq!(budget.room(), (1, 1));
+        },
+    );
 }
 
 #[test]

@@ -72,6 +72,13 @@ impl Cell {
         self.move_many(|word| step::drain(word, kind, most), true)
     }
 
+    /// [`step::shrink`]: how many tokens it took.
+    pub(crate) fn shrink(&self, kind: Kind, by: u32) -> u32 {
+        let moved = self.apply(|word| Some(step::shrink(word, kind, by).0), true);
+        let before = moved.expect("it always can");
+        step::shrink(before, kind, by).1
+    }
+
     /// [`step::fill`]: how many it put down.
     pub(crate) fn fill(&self, kind: Kind, most: u32) -> u32 {
         self.move_many(|word| step::fill(word, kind, most), false)

@@ -17,14 +17,14 @@
 //! | `T` | an arrival set `N` or `I` since the turn last looked: the turn may not clear them | |
 //!
 //! Each field is signed, kept with a bias of 2^14: where a limit shrank below
-//! what runs, it is negative until enough has ended. A field is `>= 0` exactly
+//! what runs, own room is negative until enough has ended. A field is `>= 0` exactly
 //! when its top bit is set, so that one subtraction and one mask decide an
 //! admission.
 //!
 //! Over all shares, `sum of f = nR - running - tokens in somebody's hand`, and
 //! likewise for `g`: the worker's limits hold because a request without a token
-//! of each kind is not admitted, and tokens are neither made nor lost but by a
-//! change of limits.
+//! of each kind is not admitted, and tokens are made and destroyed only where
+//! limits move ([`Budget::balance`](crate::budget::Budget::balance)).
 
 pub(crate) mod cell;
 pub(crate) mod step;
@@ -84,13 +84,21 @@ impl Kind {
 pub(crate) struct Word(u64);
 
 impl Word {
-    /// A share at rest, with this much room and as many free tokens.
-    pub(crate) fn full_room(running: u32, waiting: u32) -> Word {
-        let (r, w) = (i64::from(running), i64::from(waiting));
+    /// This much own room and so many tokens, each of running and waiting.
+    pub(crate) fn new((a, b): (u32, u32), (f, g): (u32, u32)) -> Word {
         let zero = [A, B, F, G]
             .iter()
             .fold(0, |word, field| word | BIAS << field);
-        Word(zero) + Delta::of(A, r) + Delta::of(B, w) + Delta::of(F, r) + Delta::of(G, w)
+        [(A, a), (B, b), (F, f), (G, g)]
+            .into_iter()
+            .fold(Word(zero), |word, (field, by)| {
+                word + Delta::of(field, by.into())
+            })
+    }
+
+    /// Nothing but these flags: what a give-back tells that changed no word.
+    pub(crate) fn only(flags: u64) -> Word {
+        Word(flags)
     }
 
     fn get(self, field: u32) -> i32 {
@@ -102,7 +110,7 @@ impl Word {
         self.get(kind.own())
     }
 
-    /// The tokens that lie free here; negative while the share owes some.
+    /// The tokens that lie free here.
     pub(crate) fn free(self, kind: Kind) -> i32 {
         self.get(kind.free())
     }
@@ -122,9 +130,11 @@ impl Word {
         self.0 & flags == flags
     }
 
-    /// Whether the rank's own limits leave room for one more.
-    pub(crate) fn own_room(self) -> bool {
-        self.own(Kind::Running) > 0 && self.own(Kind::Waiting) > 0
+    /// The kind of which the rank's own limits leave no room.
+    pub(crate) fn own_lack(self) -> Option<Kind> {
+        [Kind::Running, Kind::Waiting]
+            .into_iter()
+            .find(|kind| self.own(*kind) <= 0)
     }
 
     /// Whether a share's tokens of either kind have just run out.

@@ -8,8 +8,8 @@
 //! | `occupy` (ranked, tokens in hand) | a, b > 0 | -1 | -1 | | |
 //! | `take` (a token into the hand) | f or g > 0, no I for newcomers | | | -1 or | -1 |
 //! | `put` (a token from the hand) | f < a, or g < b | | | +1 or | +1 |
-//!
 //! | `drain`, `fill` (the turn, when limits move) | as `take`, `put`, many at once | | | | |
+//! | `shrink` (the turn) | nothing | own room less; of the tokens, those it leaves no room for | | | |
 //!
 //! What needs nothing is a [`Delta`](super::Delta): a ranked release (a, f +1),
 //! a first token (b, g +1), a change of limits.
@@ -21,10 +21,9 @@ use super::{A, B, BIAS, Delta, F, G, I, Kind, N, T, Word};
 pub(crate) enum Who {
     /// Heeds the flags.
     Newcomer,
-    /// A newcomer who knows that it passes over nobody, whatever the flags say.
-    Known,
-    /// Set the flags.
-    Turn,
+    /// Knows that it passes over nobody, whatever the flags say: the turn, for the
+    /// oldest who fits, or a newcomer who has looked.
+    Entitled,
 }
 
 const ONE: Delta = Delta::of(A, -1)
@@ -57,7 +56,7 @@ pub(crate) fn occupy(word: Word, who: Who) -> Option<Word> {
     let new = word + ONE_OWN;
     let shut = match who {
         Who::Newcomer => N | I,
-        Who::Known | Who::Turn => 0,
+        Who::Entitled => 0,
     };
     (new.0 & (OWN_HOLD | shut) == OWN_HOLD).then_some(new)
 }
@@ -112,13 +111,22 @@ pub(crate) fn fill(word: Word, kind: Kind, most: u32) -> Option<(Word, u32)> {
     (put > 0).then(|| (word + Delta::tokens(kind, i64::from(put)), put))
 }
 
+/// Takes own room away, and the tokens that are then more than it; how many, and
+/// the word without both.
+pub(crate) fn shrink(word: Word, kind: Kind, by: u32) -> (Word, u32) {
+    let left = word.own(kind) - by as i32;
+    let taken = (word.free(kind) - left.max(0)).max(0);
+    let smaller = Delta::room(kind, -i64::from(by)).and(Delta::tokens(kind, -i64::from(taken)));
+    (word + smaller, taken as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{L, MASK, MAX_LIMIT};
     use super::*;
 
     fn word(a: i64, b: i64, f: i64, g: i64) -> Word {
-        Word::full_room(0, 0)
+        Word::new((0, 0), (0, 0))
             + Delta::of(A, a)
             + Delta::of(B, b)
             + Delta::of(F, f)
@@ -161,6 +169,15 @@ mod tests {
         assert_eq!(enter_shared(word(9, 9, 2, -1)), None);
         assert!(enter_shared(Word(word(1, 1, 1, 1).0 | N)).is_some());
         assert!(enter_shared(Word(word(1, 1, 1, 1).0 | I)).is_none());
+    }
+
+    #[test]
+    fn shrinking_takes_no_token_that_a_lane_could_use() {
+        let shrunk = |old, by| shrink(old, Kind::Running, by);
+        assert_eq!(shrunk(word(4, 9, 4, 9), 1), (word(3, 9, 3, 9), 1));
+        assert_eq!(shrunk(word(4, 9, 1, 9), 3), (word(1, 9, 1, 9), 0));
+        assert_eq!(shrunk(word(1, 9, 1, 9), 3), (word(-2, 9, 0, 9), 1));
+        assert_eq!(shrunk(word(-2, 9, 0, 9), 1), (word(-3, 9, 0, 9), 0));
     }
 
     #[test]

@@ -10,6 +10,9 @@ use tidegate::{Limit, Scope, Settings};
 /// A moment: the calls' starts and ends in the order of one counter.
 pub type Stamp = usize;
 
+/// From, to: the end is included.
+pub type Span = (Stamp, Stamp);
+
 /// A call on a request, between two stamps.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -74,6 +77,8 @@ pub struct History {
     pub plan: Plan,
     pub requests: Vec<Request>,
     pub resizes: Vec<Resize>,
+    /// In each of these no turn was pending at some moment.
+    pub settled: Vec<Span>,
     /// One more than the last stamp.
     pub end: Stamp,
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use tidegate::{Admission, Gate, Overload, Permit, Rejection, Settings, Snapshot, Ticket};
 
-use super::{Answer, Call, History, Plan, Random, Request, Resize, What};
+use super::{Answer, Call, History, Plan, Random, Request, Resize, Span, What};
 use crate::common::{gate, poll, report, settings};
 
 /// One thread's part, and what it still holds.
@@ -18,6 +18,7 @@ struct Client<'g> {
     ranks: u32,
     requests: Vec<Request>,
     resizes: Vec<Resize>,
+    settled: Vec<Span>,
     permits: Vec<(usize, Permit<'g>)>,
     tickets: Vec<(usize, Ticket<'g>)>,
 }
@@ -44,6 +45,7 @@ pub fn run(plan: Plan, at_rest: impl Fn(&Snapshot, usize, usize)) -> (History, S
                     ranks: plan.ranks,
                     requests: Vec::new(),
                     resizes: Vec::new(),
+                    settled: Vec::new(),
                     permits: Vec::new(),
                     tickets: Vec::new(),
                 };
@@ -59,7 +61,7 @@ pub fn run(plan: Plan, at_rest: impl Fn(&Snapshot, usize, usize)) -> (History, S
                     barrier.wait();
                     barrier.wait();
                     perturbed(plan.seed, || client.let_go());
-                    (client.requests, client.resizes)
+                    (client.requests, client.resizes, client.settled)
                 })
             })
             .collect();
@@ -79,9 +81,11 @@ pub fn run(plan: Plan, at_rest: impl Fn(&Snapshot, usize, usize)) -> (History, S
         plan,
         requests: Vec::new(),
         resizes: Vec::new(),
+        settled: Vec::new(),
         end: clock.into_inner(),
     };
-    for (requests, resizes) in parts {
+    for (requests, resizes, settled) in parts {
+        history.settled.extend(settled);
         history.requests.extend(requests);
         history.resizes.extend(resizes);
     }
@@ -113,10 +117,14 @@ impl<'g> Client<'g> {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    fn timed<T>(&self, call: impl FnOnce() -> T) -> (usize, usize, T) {
+    fn timed<T>(&mut self, call: impl FnOnce() -> T) -> (usize, usize, T) {
         let start = self.stamp();
         let result = call();
-        (start, self.stamp(), result)
+        let end = self.stamp();
+        if self.gate.is_settled() {
+            self.settled.push((end, self.stamp()));
+        }
+        (start, end, result)
     }
 
     fn step(&mut self, resizes: bool) {

@@ -1,26 +1,23 @@
 //! Honest refusals: for the limit that is named there was an instant within the
 //! call at which those who held it, or may have, and the other calls in progress
-//! were as many.
+//! were as many: a request counts twice while it holds and one of its calls is in
+//! progress, as one that is queued and being offered its capacity.
 
-use tidegate::{Limit, Scope};
+use tidegate::{Limit, Scope, Settings};
 
-use super::{Answer, Call, History, Request, Stamp, What};
-
-/// From, to: the end is included.
-type Span = (Stamp, Stamp);
+use super::{Answer, Call, History, Request, Span, Stamp, What};
 
 pub fn honest(history: &History) -> Result<(), String> {
     let ends = Ends::new(history);
     for (number, request) in history.requests.iter().enumerate() {
         let (call, answer) = request.arrival();
         let moving = |span: Span| span.0 <= call.end && call.start <= span.1;
-        if ends.resizes.iter().any(|span| moving(*span)) {
-            // While limits move, which of them is in force?
-            continue;
-        }
+        let moves = ends.resizes.iter().any(|span| moving(*span));
         let most = |limit, rank| ends.most(history, number, limit, rank);
         let complaint = match answer {
             Answer::Admitted => None,
+            // While limits move, either may be in force.
+            Answer::Queued if moves => None,
             Answer::Queued => {
                 let fits = certainly_fits(history, &most, request.rank);
                 fits.then(|| "queued though it fits".to_owned())
@@ -33,6 +30,11 @@ pub fn honest(history: &History) -> Result<(), String> {
             } => {
                 let rank = if of_worker { None } else { request.rank };
                 let found = most(limit, rank);
+                let value = if moves {
+                    least_in_force(history, &ends, call, limit, rank)
+                } else {
+                    value
+                };
                 if found < value {
                     Some(format!("at most {found} of {value}"))
                 } else if scope == Scope::Worker && request.rank.is_some() {
@@ -64,6 +66,48 @@ fn story(history: &History, around: Call) -> String {
         format!("\n  {start:>4}..{end:<4} {number:>4} {rank:?} {what:?}")
     });
     lines.chain([format!("\n{:?}", history.resizes)]).collect()
+}
+
+/// The least that a limit may have been during a call that limits moved under.
+fn least_in_force(
+    history: &History,
+    ends: &Ends,
+    call: Call,
+    limit: Limit,
+    rank: Option<u32>,
+) -> u64 {
+    let n = u64::from(history.plan.ranks.max(1));
+    let of = |limits: [u32; 3]| {
+        let [r, w, q] = limits.map(u64::from);
+        let per_rank = match limit {
+            Limit::EngineRequest => r,
+            Limit::EngineRequestWaiting => w,
+            Limit::RequestQueue => q,
+        };
+        if rank.is_none() {
+            n * per_rank
+        } else {
+            per_rank
+        }
+    };
+    // One thread moves them, one move after another.
+    let mut least = of(history.plan.limits);
+    for (resize, span) in history.resizes.iter().zip(&ends.resizes) {
+        let Settings {
+            engine_request_limit: Some(r),
+            engine_request_waiting_limit: Some(w),
+            request_queue_limit: Some(q),
+        } = resize.limits
+        else {
+            panic!("{resize:?} leaves something open")
+        };
+        if span.1 < call.start {
+            least = of([r, w, q]);
+        } else if span.0 <= call.end {
+            least = least.min(of([r, w, q]));
+        }
+    }
+    least
 }
 
 /// The most that may have counted against a limit.
@@ -100,8 +144,8 @@ fn no_scope(history: &History, most: &Most<'_>) -> Option<String> {
         .then(|| format!("scope: {queue} queued, {running} running, {waiting} waiting"))
 }
 
-/// When calls ended, the turn that they set off included: another call that was
-/// in progress may have run it.
+/// When calls ended, the turn that they set off included: the first moment after
+/// them at which no turn was pending.
 struct Ends {
     calls: Vec<Vec<Span>>,
     /// From a request's first call to its last one's end.
@@ -111,17 +155,15 @@ struct Ends {
 
 impl Ends {
     fn new(history: &History) -> Self {
-        let all = history.requests.iter().flat_map(|r| &r.calls);
-        let mut spans: Vec<Span> = all.map(|call| (call.start, call.end)).collect();
-        spans.extend(history.resizes.iter().map(|r| (r.start, r.end)));
-        // At each stamp, when the last of the calls in progress ends.
-        let mut last = vec![0; history.end + 1];
-        for (start, end) in spans {
-            last[start..=end]
-                .iter_mut()
-                .for_each(|l| *l = (*l).max(end));
+        // For each stamp, the end of the first calm that begins no earlier.
+        let mut calm = vec![history.end; history.end + 1];
+        for (from, to) in &history.settled {
+            calm[*from] = calm[*from].min(*to);
         }
-        let extended = |start, end: Stamp| (start, last[end]);
+        for at in (0..history.end).rev() {
+            calm[at] = calm[at].min(calm[at + 1]);
+        }
+        let extended = |start, end: Stamp| (start, calm[end]);
         let calls: Vec<Vec<Span>> = history
             .requests
             .iter()
@@ -158,12 +200,11 @@ impl Ends {
             if other == number || last < call.start || first > call.end {
                 continue;
             }
-            let mut spans = self.calls[other].clone();
+            let calls = &self.calls[other];
+            add(calls);
             if rank.is_none() || request.rank == rank {
-                let held = holds(request, &spans, limit);
-                spans.extend(held);
+                add(holds(request, calls, limit).as_slice());
             }
-            add(&spans);
         }
         for resize in &self.resizes {
             add(&[*resize]);

@@ -339,7 +339,7 @@ fn resolved(settings: Settings, max_num_seqs: Option<u32>) -> Option<Limits> {
     let q = settings.request_queue_limit.unwrap_or(default_q);
     let engine = 1..=12_287;
     let size = max_num_seqs != Some(0);
-    let usable = size && engine.contains(&r) && engine.contains(&w) && q <= 1_048_575;
+    let usable = size && engine.contains(&r) && engine.contains(&w) && q <= 131_071;
     usable.then_some(Limits {
         engine_request_limit: r,
         engine_request_waiting_limit: w,

@@ -1,0 +1,153 @@
+//! Moving the limits.
+//!
+//! A limit that shrinks takes the own room of each share at once, and tokens as
+//! far as any lie free: nobody who takes one meanwhile takes more than the old
+//! limit allowed. What is then still in existence above the new limit is held by
+//! requests, and is destroyed as they give it back: the *debt*. Until it is paid
+//! more runs than may, and the turn keeps the gate shut (`I`).
+
+use crate::budget::Budget;
+use crate::share::{Share, share};
+use crate::word::{Delta, I, Kind};
+
+impl Budget {
+    /// Limits in force, per rank: running and waiting.
+    pub(crate) fn engine_limits(&self) -> (u32, u32) {
+        let of = |kind| self.limits.get(kind);
+        (of(Kind::Running), of(Kind::Waiting))
+    }
+
+    /// What the limits allow the worker.
+    fn capacity(&self, kind: Kind) -> u64 {
+        self.len() as u64 * u64::from(self.limits.get(kind))
+    }
+
+    /// Tokens in existence above what the limits allow: held by requests, or in
+    /// the hand of a call in progress.
+    pub(crate) fn debt(&self, kind: Kind) -> u64 {
+        u64::from(self.tokens.read().of(kind)).saturating_sub(self.capacity(kind))
+    }
+
+    /// What the worker's limit leaves, read one after another.
+    pub(crate) fn room(&self, kind: Kind) -> i64 {
+        self.free(kind) - self.debt(kind) as i64
+    }
+
+    /// Whether at one moment of this call the worker's limit was reached.
+    pub(crate) fn is_full(&self, kind: Kind) -> bool {
+        let debt = self.debt(kind) as i64;
+        self.none_free(kind) || debt > 0 && self.free(kind) <= debt
+    }
+
+    /// What the worker holds, tokens in the hands of calls in progress included.
+    pub(crate) fn held(&self, kind: Kind) -> i64 {
+        i64::from(self.tokens.read().of(kind)) - self.free(kind)
+    }
+
+    /// Destroys the token in the caller's hand if there are too many.
+    #[cold]
+    pub(crate) fn pay_debt(&self, kind: Kind) -> bool {
+        self.tokens.destroy_above(kind, self.capacity(kind))
+    }
+
+    /// Moves the limits. The turn's alone.
+    pub(crate) fn resize(&self, running: u32, waiting: u32) {
+        self.move_own(Kind::Running, running);
+        self.move_own(Kind::Waiting, waiting);
+        self.balance_or_shut();
+    }
+
+    /// Where something is owed, nobody enters on what is given back from here on.
+    fn balance_or_shut(&self) {
+        if self.balance().is_some() {
+            self.set_everywhere(I);
+        }
+    }
+
+    /// The rank's own limits, each share at one moment. The limit that tells what
+    /// is owed is never ahead of the own rooms: a token that no share has room
+    /// for is one too many.
+    fn move_own(&self, kind: Kind, limit: u32) {
+        let by = i64::from(limit) - i64::from(self.limits.get(kind));
+        if by < 0 {
+            self.limits.set(kind, limit);
+        }
+        for share in self.shares() {
+            if by < 0 {
+                let by = by.unsigned_abs() as u32;
+                self.tokens.destroy(kind, || share.shrink(kind, by));
+            } else {
+                share.add(Delta::room(kind, by));
+            }
+        }
+        if by > 0 {
+            self.limits.set(kind, limit);
+        }
+    }
+
+    /// Makes the tokens that are missing, and destroys those above the limits
+    /// that lie free; of which kind more is owed than does. The turn's alone.
+    pub(crate) fn balance(&self) -> Option<Kind> {
+        [Kind::Running, Kind::Waiting]
+            .into_iter()
+            .find(|kind| !self.balance_kind(*kind))
+    }
+
+    /// True if nothing is owed.
+    fn balance_kind(&self, kind: Kind) -> bool {
+        loop {
+            let missing = self.capacity(kind) as i64 - i64::from(self.tokens.read().of(kind));
+            if missing == 0 {
+                return true;
+            }
+            match u32::try_from(missing) {
+                Ok(missing) => self.tokens.make(kind, missing, || self.fill(kind, missing)),
+                Err(_) => {
+                    let owed = missing.unsigned_abs() as u32;
+                    if self.tokens.destroy(kind, || self.drain(kind, owed)) == 0 {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts down so many tokens. There is a place for each, see [`put`](Self::put).
+    fn fill(&self, kind: Kind, mut many: u32) {
+        while many > 0 {
+            for share in self.shares() {
+                many -= share.fill(kind, many);
+            }
+        }
+    }
+
+    /// Takes up to so many tokens; how many.
+    fn drain(&self, kind: Kind, most: u32) -> u32 {
+        self.shares().fold(0, |taken, share| {
+            let more = most - taken;
+            taken + share.drain(kind, more)
+        })
+    }
+
+    /// The engine reported more ranks than one: these are the others' shares. The
+    /// turn's alone, once.
+    pub(crate) fn split(&self, rest: Shares, running: u32, waiting: u32) {
+        self.move_own(Kind::Running, running);
+        self.move_own(Kind::Waiting, waiting);
+        self.rest.get_or_publish(rest);
+        self.balance_or_shut();
+    }
+}
+
+/// The shares of so many ranks, for [`Budget::split`], allocated before its turn.
+/// They have no tokens yet, and are shut until the turn has seen who is queued.
+pub(crate) fn new_shares(ranks: usize, running: u32, waiting: u32) -> Shares {
+    let new = |_| {
+        let share = share((running, waiting), (0, 0));
+        share.set(I);
+        share
+    };
+    Box::new((0..ranks).map(new).collect())
+}
+
+type Shares = Box<Box<[Share]>>;
