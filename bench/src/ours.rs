@@ -1,4 +1,5 @@
-//! Tidegate behind the adapter: both dispatch modes, borrowed and owned permits.
+//! Tidegate behind the adapter: both dispatch modes, borrowed and owned permits,
+//! counters on and off. Off unless a name says otherwise.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -10,38 +11,41 @@ use tidegate::{AdmissionOf, Dispatch, Gate, OwnedPermit, OwnedTicket, Permit, Ti
 use crate::subject::{Arrival, Subject, report, settings};
 
 /// Permits and tickets that borrow the gate; releasing threads assist.
-pub type Borrowed = Lent<true>;
+pub type Borrowed = Lent<true, false>;
+/// The same with counters for the metrics.
+pub type Counting = Lent<true, true>;
 /// Permits and tickets that borrow the gate; the dispatcher thread alone hands on.
-pub type Dispatched = Lent<false>;
+pub type Dispatched = Lent<false, false>;
 /// Permits and tickets that keep the gate alive; releasing threads assist.
 pub type Owned = Kept<true>;
 /// Permits and tickets that keep the gate alive; the dispatcher thread alone hands on.
 pub type OwnedDispatched = Kept<false>;
 
 /// The gate with permits and tickets that borrow it.
-pub struct Lent<const ASSISTED: bool>(Gate);
+pub struct Lent<const ASSISTED: bool, const COUNTING: bool>(Gate);
 
 /// The gate with permits and tickets that keep it alive.
 pub struct Kept<const ASSISTED: bool>(Gate);
 
-impl<const ASSISTED: bool> Lent<ASSISTED> {
+impl<const ASSISTED: bool, const COUNTING: bool> Lent<ASSISTED, COUNTING> {
     /// The gate itself, for what the adapter does not have.
     pub fn gate(&self) -> &Gate {
         &self.0
     }
 }
 
-impl<const ASSISTED: bool> Subject for Lent<ASSISTED> {
-    const NAME: &'static str = if ASSISTED {
-        "tidegate"
-    } else {
-        "tidegate, dispatcher thread"
+impl<const ASSISTED: bool, const COUNTING: bool> Subject for Lent<ASSISTED, COUNTING> {
+    const NAME: &'static str = match (ASSISTED, COUNTING) {
+        (true, false) => "tidegate",
+        (true, true) => "tidegate, counting",
+        (false, false) => "tidegate, dispatcher thread",
+        (false, true) => "tidegate, dispatcher thread, counting",
     };
     type Permit<'g> = Permit<'g>;
     type Ticket<'g> = Admitting<Ticket<'g>>;
 
     fn build(ranks: u32, r: u32, w: u32, q: u32) -> Self {
-        Lent(gate(ASSISTED, ranks, r, w, q))
+        Lent(gate(ASSISTED, COUNTING, ranks, [r, w, q]))
     }
 
     fn try_admit(&self, rank: Option<u32>) -> Option<Permit<'_>> {
@@ -86,7 +90,7 @@ impl<const ASSISTED: bool> Subject for Kept<ASSISTED> {
     type Ticket<'g> = Admitting<OwnedTicket>;
 
     fn build(ranks: u32, r: u32, w: u32, q: u32) -> Self {
-        Kept(gate(ASSISTED, ranks, r, w, q))
+        Kept(gate(ASSISTED, false, ranks, [r, w, q]))
     }
 
     fn try_admit(&self, rank: Option<u32>) -> Option<OwnedPermit> {
@@ -138,7 +142,7 @@ where
     }
 }
 
-fn gate(assisted: bool, ranks: u32, r: u32, w: u32, q: u32) -> Gate {
+fn gate(assisted: bool, counting: bool, ranks: u32, [r, w, q]: [u32; 3]) -> Gate {
     let dispatch = if assisted {
         Dispatch::Assisted
     } else {
@@ -146,7 +150,8 @@ fn gate(assisted: bool, ranks: u32, r: u32, w: u32, q: u32) -> Gate {
     };
     let builder = Gate::builder()
         .settings(settings(r, w, q))
-        .dispatch(dispatch);
+        .dispatch(dispatch)
+        .counters(counting);
     let gate = builder.build().expect("the limits are in range");
     if let Some(report) = report(ranks) {
         gate.report_engine(report).expect("the report is usable");

@@ -159,7 +159,7 @@ fn ready<'g, S: Subject>(gate: &'g S, mut ticket: S::Ticket<'g>) -> S::Permit<'g
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::ours::{Borrowed, Dispatched, Owned, OwnedDispatched};
+    use crate::ours::{Borrowed, Counting, Dispatched, Owned, OwnedDispatched};
     use crate::peers::{AsyncLockPair, Floor, MutexGate, PlainMutex, TokioPair, TowerLimit};
     use crate::subject::{Rules, Subject};
 
@@ -167,6 +167,7 @@ mod tests {
     fn our_rows_are_gates() {
         check::<Borrowed>();
         check::<Owned>();
+        check::<Counting>();
         check::<Dispatched>();
         check::<OwnedDispatched>();
         assert_eq!(Borrowed::RULES, Rules::ALL);

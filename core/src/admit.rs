@@ -1,20 +1,19 @@
 //! Arriving: what a request that is not refused gets, now or as a future.
 
-use std::borrow::Borrow;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::arrive::Arrival;
 use crate::error::Rejection;
-use crate::handle::Gate;
+use crate::handle::{Gate, GateRef, Handle};
 use crate::permit::PermitOf;
-use crate::shared::Arrival;
 use crate::ticket::TicketOf;
 
 /// What a request that was not refused got: [`Admission`] or [`AdmissionOwned`].
 #[derive(Debug)]
 #[must_use = "dropping it ends or cancels the request"]
-pub enum AdmissionOf<G: Borrow<Gate>> {
+pub enum AdmissionOf<G: Handle> {
     /// It entered at once.
     Admitted(PermitOf<G>),
     /// It waits for its turn.
@@ -22,12 +21,12 @@ pub enum AdmissionOf<G: Borrow<Gate>> {
 }
 
 /// Permit or ticket that borrow their gate.
-pub type Admission<'g> = AdmissionOf<&'g Gate>;
+pub type Admission<'g> = AdmissionOf<GateRef<'g>>;
 
 /// Permit or ticket that keep their gate alive.
 pub type AdmissionOwned = AdmissionOf<Gate>;
 
-impl<G: Borrow<Gate>> AdmissionOf<G> {
+impl<G: Handle> AdmissionOf<G> {
     pub(crate) fn new(gate: G, arrival: Arrival) -> Self {
         match arrival {
             Arrival::Admitted(hold) => AdmissionOf::Admitted(PermitOf::new(gate, hold)),
@@ -42,28 +41,28 @@ impl<G: Borrow<Gate>> AdmissionOf<G> {
 /// there; dropped while queued, it is cancelled.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
-pub struct AdmitOf<G: Borrow<Gate>>(Step<G>);
+pub struct AdmitOf<G: Handle>(Step<G>);
 
 /// The future of a permit that borrows its gate.
-pub type Admit<'g> = AdmitOf<&'g Gate>;
+pub type Admit<'g> = AdmitOf<GateRef<'g>>;
 
 /// The future of a permit that keeps its gate alive.
 pub type AdmitOwned = AdmitOf<Gate>;
 
 #[derive(Debug)]
-enum Step<G: Borrow<Gate>> {
+enum Step<G: Handle> {
     Arriving(G, Option<u32>),
     Queued(TicketOf<G>),
     Done,
 }
 
-impl<G: Borrow<Gate>> AdmitOf<G> {
+impl<G: Handle> AdmitOf<G> {
     pub(crate) fn new(gate: G, rank: Option<u32>) -> Self {
         AdmitOf(Step::Arriving(gate, rank))
     }
 }
 
-impl<G: Borrow<Gate> + Unpin> Future for AdmitOf<G> {
+impl<G: Handle + Unpin> Future for AdmitOf<G> {
     type Output = Result<PermitOf<G>, Rejection>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -83,7 +82,7 @@ impl<G: Borrow<Gate> + Unpin> Future for AdmitOf<G> {
     }
 }
 
-fn arrive<G: Borrow<Gate>>(gate: G, rank: Option<u32>) -> Result<AdmissionOf<G>, Rejection> {
-    let arrival = gate.borrow().shared.request(rank)?;
+fn arrive<G: Handle>(gate: G, rank: Option<u32>) -> Result<AdmissionOf<G>, Rejection> {
+    let arrival = gate.shared().request(rank)?;
     Ok(AdmissionOf::new(gate, arrival))
 }

@@ -39,9 +39,17 @@ impl Budget {
         self.none_free(kind) || debt > 0 && self.free(kind) <= debt
     }
 
-    /// What the worker holds, tokens in the hands of calls in progress included.
-    pub(crate) fn held(&self, kind: Kind) -> i64 {
-        i64::from(self.tokens.read().of(kind)) - self.free(kind)
+    /// What the worker holds, running and waiting, tokens in the hands of calls in
+    /// progress included.
+    pub(crate) fn held(&self) -> (i64, i64) {
+        let tokens = self.tokens.read();
+        let all = |kind| i64::from(tokens.of(kind));
+        let all = (all(Kind::Running), all(Kind::Waiting));
+        self.shares().fold(all, |(running, waiting), share| {
+            let word = share.load();
+            let free = |kind| i64::from(word.free(kind));
+            (running - free(Kind::Running), waiting - free(Kind::Waiting))
+        })
     }
 
     /// Destroys the token in the caller's hand if there are too many.
@@ -134,7 +142,7 @@ impl Budget {
     pub(crate) fn split(&self, rest: Shares, running: u32, waiting: u32) {
         self.move_own(Kind::Running, running);
         self.move_own(Kind::Waiting, waiting);
-        self.rest.get_or_publish(rest);
+        self.rest.publish(rest);
         self.balance_or_shut();
     }
 }
@@ -147,7 +155,7 @@ pub(crate) fn new_shares(ranks: usize, running: u32, waiting: u32) -> Shares {
         share.set(I);
         share
     };
-    Box::new((0..ranks).map(new).collect())
+    (0..ranks).map(new).collect()
 }
 
-type Shares = Box<Box<[Share]>>;
+type Shares = Box<[Share]>;

@@ -1,9 +1,10 @@
 //! The worker's capacity over its shares: finding a token and putting one back.
 
 use crate::engine_limits::{EngineLimits, Tokens};
-use crate::publish::Published;
+use crate::publish::PublishedSlice;
 use crate::reached::Reached;
 use crate::share::{Share, share};
+use crate::stripe::stripe;
 use crate::word::step::Who;
 use crate::word::{I, Kind, N, Word};
 
@@ -11,7 +12,7 @@ use crate::word::{I, Kind, N, Word};
 #[derive(Debug)]
 pub(crate) struct Budget {
     first: Share,
-    pub(crate) rest: Published<Box<[Share]>>,
+    pub(crate) rest: PublishedSlice<Share>,
     pub(crate) limits: EngineLimits,
     pub(crate) tokens: Tokens,
 }
@@ -32,21 +33,21 @@ impl Budget {
     pub(crate) fn new(running: u32, waiting: u32) -> Self {
         Budget {
             first: share((running, waiting), (running, waiting)),
-            rest: Published::empty(),
+            rest: PublishedSlice::empty(),
             limits: EngineLimits::new(running, waiting),
             tokens: Tokens::new(running, waiting),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        1 + self.rest.get().map_or(0, |rest| rest.len())
+        1 + self.rest.get().len()
     }
 
     #[inline]
     pub(crate) fn share(&self, index: usize) -> &Share {
         match index.checked_sub(1) {
             None => &self.first,
-            Some(index) => &self.rest.get().expect("index of a share")[index],
+            Some(index) => &self.rest.get()[index],
         }
     }
 
@@ -54,27 +55,19 @@ impl Budget {
         (0..self.len()).map(|index| self.share(index))
     }
 
-    /// A ranked request enters. `told` hears the flags of what it had to put back.
+    /// Where this thread looks first for tokens of no rank.
     #[inline]
-    pub(crate) fn enter_ranked(
-        &self,
-        home: usize,
-        who: Who,
-        told: &mut impl FnMut(Flags),
-    ) -> Result<(), Lack> {
-        if who == Who::Newcomer {
-            let Err(denied) = self.share(home).enter() else {
-                return Ok(());
-            };
-            own_lack(denied, who)?;
-        }
-        self.enter_with_tokens(home, who, told)
+    pub(crate) fn hint(&self) -> u32 {
+        // Spreads the stripes over the shares: the fraction of a multiple of the
+        // golden ratio.
+        let spread = (stripe() as u32).wrapping_mul(0x9E37_79B9);
+        ((u64::from(spread) * self.len() as u64) >> 32) as u32
     }
 
-    /// The tokens are not all at home: takes them into the hand, the running
-    /// one first, so that of two half-takers one goes on.
-    #[cold]
-    fn enter_with_tokens(
+    /// A ranked request enters whose tokens are not all at home: takes them into
+    /// the hand, the running one first, so that of two half-takers one goes on.
+    /// `told` hears the flags of what it had to put back.
+    pub(crate) fn enter_ranked(
         &self,
         home: usize,
         who: Who,
@@ -89,7 +82,6 @@ impl Budget {
     }
 
     /// An unranked request enters; the share that it should give back to.
-    #[inline]
     pub(crate) fn enter_unranked(
         &self,
         hint: usize,
@@ -185,7 +177,7 @@ impl Budget {
     /// requests that are not accounted to a rank, and this is one of them. Only
     /// after a limit shrank there may be more tokens than it allows; then this is
     /// one too many.
-    #[inline]
+    #[cold]
     pub(crate) fn put(&self, kind: Kind, hint: usize) -> Flags {
         loop {
             let shares = self.len();
@@ -203,8 +195,7 @@ impl Budget {
 
     /// Puts a token of each kind down, the waiting one first, so that nobody waits
     /// who does not run.
-    #[inline]
-    pub(crate) fn put_both(&self, hint: usize) -> Flags {
+    fn put_both(&self, hint: usize) -> Flags {
         self.put(Kind::Waiting, hint)
             .with_flags_of(self.put(Kind::Running, hint))
     }

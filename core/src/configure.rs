@@ -32,7 +32,7 @@ impl Shared {
         }
         // All allocated before the turn.
         let wider = Lists::new(ids.len() + 1);
-        let ranks = Box::new(Ranks::new(ids, limits.request_queue_limit));
+        let ranks = Box::new(Ranks::new(ids, limits.request_queue_limit, self.counting));
         let Limits {
             engine_request_limit: r,
             engine_request_waiting_limit: w,

@@ -1,7 +1,9 @@
-//! Striped counters: counting writes no line that another stripe's threads write.
+//! Striped counters: counting writes no line that another stripe's threads write,
+//! and in a thread's own stripe it is no read-modify-write either.
 
 use crossbeam_utils::CachePadded;
 
+use crate::stripe::{OWNED, SHARED, stripe};
 use crate::sync::{Ordering, Tally};
 
 /// What is counted, for each lane.
@@ -16,34 +18,46 @@ pub(crate) enum Event {
 
 const EVENTS: usize = 5;
 
-/// Stripes of every lane: threads beyond that share.
-#[cfg(not(tidegate_loom))]
-pub(crate) const STRIPES: usize = 16;
-#[cfg(tidegate_loom)]
-pub(crate) const STRIPES: usize = 1;
-
-/// One lane's counters.
+/// One lane's counters; none where the gate does not count.
 #[derive(Debug)]
 pub(crate) struct Counters {
     stripes: Box<[CachePadded<[Tally; EVENTS]>]>,
 }
 
+/// This thread's place in one counter.
+pub(crate) struct Counter<'c> {
+    cell: Option<&'c Tally>,
+    owned: bool,
+}
+
 impl Counters {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(counting: bool) -> Self {
+        let stripes = if counting { OWNED + SHARED } else { 0 };
         Counters {
-            stripes: (0..STRIPES).map(|_| CachePadded::default()).collect(),
+            stripes: (0..stripes).map(|_| CachePadded::default()).collect(),
         }
     }
 
+    /// Looked up before what is to be counted, so that counting is one step after it.
     #[inline]
+    pub(crate) fn mine(&self, event: Event) -> Counter<'_> {
+        if self.stripes.is_empty() {
+            let (cell, owned) = (None, false);
+            return Counter { cell, owned };
+        }
+        let stripe = stripe();
+        Counter {
+            cell: self.stripes.get(stripe).map(|cells| &cells[event as usize]),
+            owned: stripe < OWNED,
+        }
+    }
+
     pub(crate) fn count(&self, event: Event) {
-        let cell = &self.stripes[stripe()][event as usize];
-        // Relaxed: a statistic; nothing else is read through it.
-        cell.fetch_add(1, Ordering::Relaxed);
+        self.mine(event).count();
     }
 
     pub(crate) fn total(&self, event: Event) -> u64 {
-        // Relaxed: as above.
+        // Relaxed: a statistic; nothing else is read through it.
         self.stripes
             .iter()
             .map(|stripe| stripe[event as usize].load(Ordering::Relaxed))
@@ -51,25 +65,46 @@ impl Counters {
     }
 }
 
-/// The only stripe: a model's threads must be the same in every execution.
-#[cfg(tidegate_loom)]
-pub(crate) fn stripe() -> usize {
-    0
+impl Counter<'_> {
+    #[inline]
+    pub(crate) fn count(self) {
+        let Some(cell) = self.cell else { return };
+        // Relaxed: a statistic. No other thread writes an owned stripe; who owned
+        // it before gave it back with all its counts.
+        if self.owned {
+            cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        } else {
+            cell.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
-/// This thread's stripe; also its hint for where to look for capacity first.
-#[cfg(not(tidegate_loom))]
-#[inline]
-pub(crate) fn stripe() -> usize {
-    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-    thread_local! {
-        static MINE: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
-    }
-    MINE.with(|mine| {
-        if mine.get() == usize::MAX {
-            // Relaxed: any distribution over the stripes is right.
-            mine.set(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % STRIPES);
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_however_many_threads_count() {
+        let counters = Counters::new(true);
+        for round in 1..=3 {
+            // More at once than stripes, and all of them new.
+            thread::scope(|scope| {
+                for _ in 0..2 * (OWNED + SHARED) {
+                    scope.spawn(|| (0..100).for_each(|_| counters.count(Event::Cancelled)));
+                }
+            });
+            let threads = 2 * (OWNED + SHARED) as u64;
+            assert_eq!(counters.total(Event::Cancelled), round * threads * 100);
         }
-        mine.get()
-    })
+        assert_eq!(counters.total(Event::AdmittedDirect), 0);
+    }
+
+    #[test]
+    fn who_does_not_count_finds_nothing() {
+        let counters = Counters::new(false);
+        counters.count(Event::AdmittedDirect);
+        assert_eq!(counters.total(Event::AdmittedDirect), 0);
+    }
 }

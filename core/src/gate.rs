@@ -18,6 +18,7 @@ use crate::sync::{Arc, thread};
 pub struct Builder {
     settings: Settings,
     dispatch: Dispatch,
+    no_counters: bool,
 }
 
 impl Builder {
@@ -51,6 +52,14 @@ impl Builder {
         self
     }
 
+    /// Whether the gate counts what it admits, refuses and cancels; it does unless
+    /// set otherwise. Without, those totals stay 0 in snapshots and metrics, and
+    /// each request is cheaper by a store. Gauges and limits are always there.
+    pub fn counters(mut self, counters: bool) -> Self {
+        self.no_counters = !counters;
+        self
+    }
+
     /// Builds the gate and starts its dispatcher thread, which ends with the
     /// last handle.
     ///
@@ -60,7 +69,11 @@ impl Builder {
     /// # Panics
     /// The operating system starts no thread.
     pub fn build(self) -> Result<Gate, LimitError> {
-        let shared = Arc::new(Shared::new(self.settings, self.dispatch)?);
+        let shared = Arc::new(Shared::new(
+            self.settings,
+            self.dispatch,
+            !self.no_counters,
+        )?);
         if self.dispatch.has_thread() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.dispatch());
@@ -82,10 +95,11 @@ impl Gate {
     /// The engine limit that stands in the way, or a stopped gate.
     #[inline]
     pub fn try_admit(&self, rank: Option<u32>) -> Result<Permit<'_>, Refusal> {
-        match self.shared.enter_now(rank) {
-            Ok(hold) => Ok(PermitOf::new(self, hold)),
-            Err((lane, reached)) => Err(self.shared.refuse_entry(lane, reached)),
-        }
+        let hold = match self.shared.enter_at_once(rank) {
+            Some(hold) => hold,
+            None => self.shared.enter_or_refuse(rank)?,
+        };
+        Ok(PermitOf::new(self.by_ref(), hold))
     }
 
     /// [`try_admit`](Self::try_admit) with a permit that keeps the gate alive.
@@ -94,10 +108,11 @@ impl Gate {
     /// As [`try_admit`](Self::try_admit).
     #[inline]
     pub fn try_admit_owned(&self, rank: Option<u32>) -> Result<OwnedPermit, Refusal> {
-        match self.shared.enter_now(rank) {
-            Ok(hold) => Ok(PermitOf::new(self.clone(), hold)),
-            Err((lane, reached)) => Err(self.shared.refuse_entry(lane, reached)),
-        }
+        let hold = match self.shared.enter_at_once(rank) {
+            Some(hold) => hold,
+            None => self.shared.enter_or_refuse(rank)?,
+        };
+        Ok(PermitOf::new(self.clone(), hold))
     }
 
     /// Enters or queues; never waits.
@@ -105,7 +120,7 @@ impl Gate {
     /// # Errors
     /// The limit that left no room, or a stopped gate.
     pub fn request(&self, rank: Option<u32>) -> Result<Admission<'_>, Rejection> {
-        Ok(AdmissionOf::new(self, self.shared.request(rank)?))
+        Ok(AdmissionOf::new(self.by_ref(), self.shared.request(rank)?))
     }
 
     /// [`request`](Self::request) with a permit or ticket that keeps the gate alive.
@@ -120,7 +135,7 @@ impl Gate {
     /// A future that enters, waiting its turn if it must. It arrives at its
     /// first poll; dropping it cancels the request.
     pub fn admit(&self, rank: Option<u32>) -> Admit<'_> {
-        AdmitOf::new(self, rank)
+        AdmitOf::new(self.by_ref(), rank)
     }
 
     /// [`admit`](Self::admit) with a permit that keeps the gate alive.
@@ -147,13 +162,13 @@ impl Gate {
     /// Enters if there is room, and counts the request only then. For those who
     /// queue outside the gate: see [`room`](Self::room).
     pub fn enter_if_room(&self, rank: Option<u32>) -> Option<Permit<'_>> {
-        let hold = self.shared.enter_now(rank).ok()?;
-        Some(PermitOf::new(self, hold))
+        let hold = self.shared.enter_if_room(rank)?;
+        Some(PermitOf::new(self.by_ref(), hold))
     }
 
     /// [`enter_if_room`](Self::enter_if_room) with a permit that keeps the gate alive.
     pub fn enter_if_room_owned(&self, rank: Option<u32>) -> Option<OwnedPermit> {
-        let hold = self.shared.enter_now(rank).ok()?;
+        let hold = self.shared.enter_if_room(rank)?;
         Some(PermitOf::new(self.clone(), hold))
     }
 

@@ -1,4 +1,4 @@
-//! The handle that permits, tickets and events hold.
+//! The handles that permits, tickets and events hold.
 
 use std::fmt;
 
@@ -12,6 +12,50 @@ use crate::sync::Arc;
 /// counts as no rank.
 pub struct Gate {
     pub(crate) shared: Arc<Shared>,
+}
+
+/// A gate that is borrowed: what permits and tickets hold that do not keep it alive.
+/// It is one step nearer to the gate's words than a `&Gate`.
+#[derive(Clone, Copy)]
+pub struct GateRef<'g> {
+    shared: &'g Shared,
+}
+
+/// [`Gate`] or [`GateRef`]: whether a permit or ticket keeps its gate alive.
+pub trait Handle: sealed::HasShared {}
+
+impl Handle for Gate {}
+impl Handle for GateRef<'_> {}
+
+pub(crate) mod sealed {
+    use super::{Gate, GateRef, Shared};
+
+    pub trait HasShared {
+        fn shared(&self) -> &Shared;
+    }
+
+    impl HasShared for Gate {
+        #[inline]
+        fn shared(&self) -> &Shared {
+            &self.shared
+        }
+    }
+
+    impl HasShared for GateRef<'_> {
+        #[inline]
+        fn shared(&self) -> &Shared {
+            self.shared
+        }
+    }
+}
+
+impl Gate {
+    #[inline]
+    pub(crate) fn by_ref(&self) -> GateRef<'_> {
+        GateRef {
+            shared: &self.shared,
+        }
+    }
 }
 
 impl Clone for Gate {
@@ -34,5 +78,13 @@ impl Drop for Gate {
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Gate").field(&self.snapshot()).finish()
+    }
+}
+
+impl fmt::Debug for GateRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("GateRef")
+            .field(&self.shared.snapshot())
+            .finish()
     }
 }

@@ -22,8 +22,9 @@ impl fmt::Display for Source {
     }
 }
 
-/// `1 | queued | waiting | share (16) | lane (16)`. A struct of small fields
-/// costs more than the whole admission: it is stored in parts and loaded as one.
+/// `1 | queued | waiting | share (16) | lane (16)`. A struct of small fields, or a
+/// pointer to the share beside them, costs more than the whole admission: it is
+/// stored in parts and loaded as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hold(NonZeroU64);
 
@@ -40,8 +41,13 @@ impl Hold {
     pub(crate) fn new(lane: u32, share: u32, source: Source) -> Self {
         debug_assert!(u64::from(lane) <= FIELD && u64::from(share) <= FIELD);
         let source = if source == Source::Queue { QUEUED } else { 0 };
-        let bits = u64::from(lane) | u64::from(share) << SHARE | WAITING | source | HELD;
-        Hold(NonZeroU64::new(bits).expect("HELD is set"))
+        Hold::from_bits(u64::from(lane) | u64::from(share) << SHARE | WAITING | source)
+    }
+
+    #[inline]
+    fn from_bits(bits: u64) -> Self {
+        // The compiler sees that this cannot fail.
+        Hold(NonZeroU64::new(bits | HELD).expect("HELD is set"))
     }
 
     #[inline]
@@ -63,7 +69,7 @@ impl Hold {
     /// The same after its first token.
     #[inline]
     pub(crate) fn streaming(self) -> Self {
-        Hold(NonZeroU64::new(self.0.get() & !WAITING).expect("HELD is set"))
+        Hold::from_bits(self.0.get() & !WAITING)
     }
 
     #[inline]

@@ -31,6 +31,7 @@
 // The order in which they build on each other is in DESIGN.md.
 mod admit;
 mod announce;
+mod arrive;
 mod balance;
 mod budget;
 mod configure;
@@ -38,6 +39,7 @@ mod counters;
 mod engine_limits;
 mod error;
 mod gate;
+mod give_back;
 mod handle;
 mod hold;
 pub mod limits;
@@ -53,6 +55,7 @@ mod pass;
 mod permit;
 mod publish;
 mod queue;
+mod queued;
 mod reached;
 mod refuse;
 mod room;
@@ -65,6 +68,7 @@ pub mod spec;
 #[cfg(tidegate_stall)]
 #[doc(hidden)]
 pub mod stall;
+mod stripe;
 mod sync;
 mod ticket;
 mod turn;
@@ -74,7 +78,7 @@ mod word;
 pub use admit::{Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, AdmitOwned};
 pub use error::{Counts, Lane, Limit, Overload, Refusal, Rejection, Scope, Stopped};
 pub use gate::Builder;
-pub use handle::Gate;
+pub use handle::{Gate, GateRef, Handle};
 pub use hold::Source;
 pub use limits::{EngineReport, LimitError, Limits, ReportError, Settings};
 pub use permit::{OwnedPermit, Permit, PermitOf};

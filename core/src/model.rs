@@ -240,6 +240,23 @@ impl<T> Published<T> {
     }
 }
 
+/// A slice that appears once and stays.
+pub struct PublishedSlice<T>(publish::PublishedSlice<T>);
+
+impl<T> PublishedSlice<T> {
+    pub fn empty() -> Self {
+        PublishedSlice(publish::PublishedSlice::empty())
+    }
+
+    pub fn get(&self) -> &[T] {
+        self.0.get()
+    }
+
+    pub fn publish(&self, items: Box<[T]>) {
+        self.0.publish(items);
+    }
+}
+
 /// The worker's capacity over its shares.
 pub struct Budget(budget::Budget);
 
@@ -257,7 +274,7 @@ impl Budget {
 
     pub fn enter_ranked(&self, home: usize) -> bool {
         let told = &mut |_: Flags| ();
-        self.0.enter_ranked(home, Who::Newcomer, told).is_ok()
+        self.0.share(home).enter().is_ok() || self.0.enter_ranked(home, Who::Newcomer, told).is_ok()
     }
 
     /// The share where it should give back.

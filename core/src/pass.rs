@@ -334,8 +334,8 @@ mod tests {
     use std::task::Wake;
 
     use super::*;
+    use crate::arrive::Arrival;
     use crate::limits::Settings;
-    use crate::shared::Arrival;
 
     struct Woken(AtomicBool);
 
@@ -353,8 +353,8 @@ mod tests {
             engine_request_waiting_limit: Some(1),
             request_queue_limit: Some(1),
         };
-        let shared = Shared::new(settings, Dispatch::Manual).unwrap();
-        let hold = shared.enter_now(None).unwrap();
+        let shared = Shared::new(settings, Dispatch::Manual, true).unwrap();
+        let hold = shared.enter_at_once(None).unwrap();
         let Ok(Arrival::Queued(place)) = shared.request(None) else {
             panic!("it should queue");
         };

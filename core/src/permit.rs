@@ -1,14 +1,13 @@
 //! Permits: the capacity that an admitted request holds.
 
-use std::borrow::Borrow;
 use std::fmt;
 
 use crate::error::Lane;
-use crate::handle::Gate;
+use crate::handle::{Gate, GateRef, Handle};
 use crate::hold::{Hold, Source};
 
 /// A permit that borrows its gate.
-pub type Permit<'g> = PermitOf<&'g Gate>;
+pub type Permit<'g> = PermitOf<GateRef<'g>>;
 
 /// A permit that keeps its gate alive: `'static`, for tasks and response bodies.
 pub type OwnedPermit = PermitOf<Gate>;
@@ -19,12 +18,12 @@ pub type OwnedPermit = PermitOf<Gate>;
 /// to the oldest queued request that fits. Forgetting it (`std::mem::forget`)
 /// leaks its capacity for ever; the gate's running count shows that.
 #[must_use = "dropping a permit ends the request"]
-pub struct PermitOf<G: Borrow<Gate>> {
+pub struct PermitOf<G: Handle> {
     gate: G,
     hold: Hold,
 }
 
-impl<G: Borrow<Gate>> PermitOf<G> {
+impl<G: Handle> PermitOf<G> {
     #[inline]
     pub(crate) fn new(gate: G, hold: Hold) -> Self {
         PermitOf { gate, hold }
@@ -35,7 +34,7 @@ impl<G: Borrow<Gate>> PermitOf<G> {
     #[inline]
     pub fn first_token(&mut self) {
         if self.hold.is_waiting() {
-            self.gate.borrow().shared.first_token(self.hold);
+            self.gate.shared().first_token(self.hold);
             self.hold = self.hold.streaming();
         }
     }
@@ -55,7 +54,7 @@ impl<G: Borrow<Gate>> PermitOf<G> {
 
     /// The lane that the request is accounted to.
     pub fn lane(&self) -> Lane {
-        self.gate.borrow().shared.lane_name(self.hold.lane())
+        self.gate.shared().lane_name(self.hold.lane())
     }
 
     /// Whether the request entered at once or waited in the queue.
@@ -64,14 +63,14 @@ impl<G: Borrow<Gate>> PermitOf<G> {
     }
 }
 
-impl<G: Borrow<Gate>> Drop for PermitOf<G> {
+impl<G: Handle> Drop for PermitOf<G> {
     #[inline]
     fn drop(&mut self) {
-        self.gate.borrow().shared.give_back(self.hold);
+        self.gate.shared().give_back(self.hold);
     }
 }
 
-impl<G: Borrow<Gate>> fmt::Debug for PermitOf<G> {
+impl<G: Handle> fmt::Debug for PermitOf<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Permit")
             .field("lane", &self.lane())

@@ -71,18 +71,24 @@ impl QueueWord {
 
     /// What the lane's oldest lacks now. The turn's alone.
     pub(crate) fn set_lacked(&self, lacked: Reached) {
-        self.say(lacked, |said| said != Some(lacked));
+        self.change(Some(lacked), |seen| seen.lacked != Some(lacked));
     }
 
     /// What a request lacked that has queued, if nothing else is said.
     pub(crate) fn say_lacked(&self, lacked: Reached) {
-        self.say(lacked, |said| said.is_none());
+        self.change(Some(lacked), |seen| seen.lacked.is_none());
     }
 
-    fn say(&self, lacked: Reached, wanted: impl Fn(Option<Reached>) -> bool) {
+    /// After a reservation: whoever is alone in the queue is still arriving, whatever
+    /// was said of those who left it.
+    pub(crate) fn unsay_if_alone(&self) {
+        self.change(None, |seen| seen.queued == 1 && seen.lacked.is_some());
+    }
+
+    fn change(&self, lacked: Option<Reached>, wanted: impl Fn(QueueCounts) -> bool) {
         let mut old = self.load();
-        while wanted(counts(old).lacked) {
-            let new = with_lacked(old, Some(lacked));
+        while wanted(counts(old)) {
+            let new = with_lacked(old, lacked);
             // AcqRel: a refusal that names it looked within its call.
             match self
                 .0

@@ -1,9 +1,10 @@
 //! What a refused request is told: the limit, its value, and the counts there.
 
+use crate::arrive::Full;
 use crate::counters::Event;
 use crate::error::{Counts, Lane, Limit, Overload, Rejection, Scope};
 use crate::reached::Reached;
-use crate::shared::{Full, Shared};
+use crate::shared::Shared;
 use crate::word::Kind;
 
 impl Shared {
@@ -32,36 +33,48 @@ impl Shared {
             Scope::Rank(_) => Event::RejectedRank,
             Scope::Worker => Event::RejectedWorker,
         });
-        let (times, counts) = match lane.checked_sub(1) {
-            Some(home) if !of_worker => (1, self.counts_of_rank(home as usize)),
-            _ => (self.budget.len() as u64, self.counts_of_worker()),
+        let (times, counts, queue_limit) = match lane.checked_sub(1) {
+            Some(home) if !of_worker => self.rank_at(home as usize),
+            _ => self.worker_at(),
+        };
+        let value = match limit {
+            Limit::EngineRequest => times * u64::from(self.budget.limits.get(Kind::Running)),
+            Limit::EngineRequestWaiting => times * u64::from(self.budget.limits.get(Kind::Waiting)),
+            Limit::RequestQueue => queue_limit,
         };
         Rejection::Overloaded(Overload {
             lane: state.name,
             scope,
             limit,
             of_worker,
-            value: times * u64::from(self.limits().get(limit)),
+            value,
             counts,
         })
     }
 
-    fn counts_of_rank(&self, home: usize) -> Counts {
+    /// How often the engine limits count at a rank, what it holds, its queue limit.
+    fn rank_at(&self, home: usize) -> (u64, Counts, u64) {
         let word = self.budget.share(home).load();
         let held = |kind| i64::from(self.budget.limits.get(kind)) - i64::from(word.own(kind));
-        Counts {
+        let queue = self.lane(home as u32 + 1).queue.read();
+        let counts = Counts {
             running: at_least_0(held(Kind::Running)),
             waiting: at_least_0(held(Kind::Waiting)),
-            queued: self.lane(home as u32 + 1).queue.read().queued,
-        }
+            queued: queue.queued,
+        };
+        (1, counts, queue.limit)
     }
 
-    fn counts_of_worker(&self) -> Counts {
-        Counts {
-            running: at_least_0(self.budget.held(Kind::Running)),
-            waiting: at_least_0(self.budget.held(Kind::Waiting)),
-            queued: self.total.read().0,
-        }
+    /// The same of the worker.
+    fn worker_at(&self) -> (u64, Counts, u64) {
+        let (running, waiting) = self.budget.held();
+        let (queued, queue_limit) = self.total.read();
+        let counts = Counts {
+            running: at_least_0(running),
+            waiting: at_least_0(waiting),
+            queued,
+        };
+        (self.budget.len() as u64, counts, queue_limit)
     }
 
     fn scope(&self, lane: u32) -> Scope {

@@ -2,11 +2,13 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::handle::Gate;
 use crate::park;
+use crate::shared::Shared;
+use crate::word::L;
 
 /// Fires once capacity may have freed since it was made, or the gate was stopped.
 ///
@@ -56,5 +58,27 @@ impl Future for Room<'_> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         self.gate.shared.poll_room(self.seen, context.waker())
+    }
+}
+
+impl Shared {
+    pub(crate) fn listen(&self) -> u64 {
+        let events = self.listeners.events();
+        self.budget.set_everywhere(L);
+        events
+    }
+
+    /// Ready once capacity may have freed since `seen`, or the gate was stopped.
+    pub(crate) fn poll_room(&self, seen: u64, waker: &Waker) -> Poll<()> {
+        let came = || self.is_stopped() || self.listeners.events() != seen;
+        if came() {
+            return Poll::Ready(());
+        }
+        self.listeners.add(waker.clone());
+        if came() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 }

@@ -163,12 +163,12 @@ macro_rules! atomic {
     };
 }
 
-/// What only some of them need.
-macro_rules! integer {
-    ($name:ident, $value:ty, $($fetch:ident)*) => {
-        atomic!($name, $value, $($fetch)*);
+/// One that is also stored to.
+macro_rules! stored {
+    ($name:ident $(<$t:ident>)?, $value:ty, $($fetch:ident)*) => {
+        atomic!($name $(<$t>)?, $value, $($fetch)*);
 
-        impl $name {
+        impl $(<$t>)? $name $(<$t>)? {
             #[track_caller]
             pub(crate) fn store(&self, value: $value, ordering: Ordering) {
                 before(Kind::Store, self.address());
@@ -179,10 +179,10 @@ macro_rules! integer {
 }
 
 atomic!(AtomicBool, bool,);
-atomic!(AtomicPtr<T>, *mut T,);
-atomic!(AtomicUsize, usize, fetch_add fetch_sub);
-integer!(AtomicU32, u32, fetch_add fetch_or fetch_and);
-integer!(AtomicU64, u64, fetch_add fetch_sub fetch_or fetch_and);
+stored!(AtomicPtr<T>, *mut T,);
+stored!(AtomicUsize, usize, fetch_add fetch_sub);
+stored!(AtomicU32, u32, fetch_add fetch_or fetch_and);
+stored!(AtomicU64, u64, fetch_add fetch_sub fetch_or fetch_and);
 
 impl Default for AtomicU64 {
     fn default() -> Self {

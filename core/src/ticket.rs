@@ -1,6 +1,5 @@
 //! Tickets: the place of a queued request, to be awaited, waited for or cancelled.
 
-use std::borrow::Borrow;
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -8,13 +7,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::error::Stopped;
-use crate::handle::Gate;
+use crate::handle::{Gate, GateRef, Handle};
 use crate::park;
 use crate::permit::PermitOf;
 use crate::slots::Place;
 
 /// A ticket that borrows its gate.
-pub type Ticket<'g> = TicketOf<&'g Gate>;
+pub type Ticket<'g> = TicketOf<GateRef<'g>>;
 
 /// A ticket that keeps its gate alive.
 pub type OwnedTicket = TicketOf<Gate>;
@@ -26,21 +25,21 @@ pub type OwnedTicket = TicketOf<Gate>;
 /// capacity that it had been offered goes to the next. Polling it again after
 /// it was ready panics.
 #[must_use = "dropping a ticket cancels the request"]
-pub struct TicketOf<G: Borrow<Gate>> {
+pub struct TicketOf<G: Handle> {
     /// Gone once the permit was taken.
     held: Option<(G, Place)>,
 }
 
 /// How a timed wait ended without a permit.
 #[derive(Debug)]
-pub enum WaitError<G: Borrow<Gate>> {
+pub enum WaitError<G: Handle> {
     /// Time ran out. The request keeps its place: wait again, or drop the ticket.
     Timeout(TicketOf<G>),
     /// The gate was stopped.
     Stopped,
 }
 
-impl<G: Borrow<Gate>> TicketOf<G> {
+impl<G: Handle> TicketOf<G> {
     pub(crate) fn new(gate: G, place: Place) -> Self {
         TicketOf {
             held: Some((gate, place)),
@@ -77,7 +76,7 @@ impl<G: Borrow<Gate>> TicketOf<G> {
     }
 }
 
-impl<G: Borrow<Gate> + Unpin> Future for TicketOf<G> {
+impl<G: Handle + Unpin> Future for TicketOf<G> {
     type Output = Result<PermitOf<G>, Stopped>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -85,7 +84,7 @@ impl<G: Borrow<Gate> + Unpin> Future for TicketOf<G> {
             .held
             .as_ref()
             .expect("a ticket is not polled after it was ready");
-        match gate.borrow().shared.poll_take(*place, context.waker()) {
+        match gate.shared().poll_take(*place, context.waker()) {
             Poll::Pending => Poll::Pending,
             // Dropping the ticket takes the request out of the stopped gate's queue.
             Poll::Ready(Err(Stopped)) => Poll::Ready(Err(Stopped)),
@@ -97,15 +96,15 @@ impl<G: Borrow<Gate> + Unpin> Future for TicketOf<G> {
     }
 }
 
-impl<G: Borrow<Gate>> Drop for TicketOf<G> {
+impl<G: Handle> Drop for TicketOf<G> {
     fn drop(&mut self) {
         if let Some((gate, place)) = self.held.take() {
-            gate.borrow().shared.cancel(place);
+            gate.shared().cancel(place);
         }
     }
 }
 
-impl<G: Borrow<Gate>> fmt::Debug for TicketOf<G> {
+impl<G: Handle> fmt::Debug for TicketOf<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket")
             .field("place", &self.held.as_ref().map(|held| held.1))

@@ -84,10 +84,7 @@ const SLOW: [(&str, &[&str]); 9] = [
     ("yield_now", &["observe.rs", "pass.rs"]),
     ("spawn(", &["gate.rs"]),
     // Slots, listeners and what a report brings, each before anything is held.
-    (
-        "Box::new(",
-        &["balance.rs", "configure.rs", "listeners.rs", "slots.rs"],
-    ),
+    ("Box::new(", &["configure.rs", "listeners.rs", "slots.rs"]),
     ("vec![", &["lists.rs", "metrics.rs", "spec.rs"]),
 ];
 

@@ -4,8 +4,10 @@
 
 mod common;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::rc::Rc;
+use std::sync::Barrier;
 use std::thread;
 
 use common::*;
@@ -17,22 +19,30 @@ const LINES: usize = 128;
 
 type Written = BTreeSet<usize>;
 
-/// Lines that `operations` write, on a thread of their own.
-fn written(operations: impl FnOnce() + Send) -> Written {
-    let lines = Arc::new(Mutex::new(Written::new()));
-    let hook = Arc::clone(&lines);
+/// Lines that each of so many threads writes, all of them alive until the last is
+/// done: a thread's own line is the next one's when it has ended.
+fn written(threads: u32, operations: impl Fn(u32) + Sync) -> Vec<Written> {
+    let all_done = Barrier::new(threads as usize);
     thread::scope(|scope| {
-        scope.spawn(move || {
-            let hook = move |step: tidegate::stall::Step| {
-                if step.writes() {
-                    hook.lock().unwrap().insert(step.address / LINES);
-                }
-            };
-            hooked(hook, operations);
-        });
-    });
-    let lines = lines.lock().unwrap();
-    lines.clone()
+        let threads: Vec<_> = (0..threads)
+            .map(|number| {
+                let (operations, all_done) = (&operations, &all_done);
+                scope.spawn(move || {
+                    let lines = Rc::new(RefCell::new(Written::new()));
+                    let hook = Rc::clone(&lines);
+                    let hook = move |step: tidegate::stall::Step| {
+                        if step.writes() {
+                            hook.borrow_mut().insert(step.address / LINES);
+                        }
+                    };
+                    hooked(hook, || operations(number));
+                    all_done.wait();
+                    lines.take()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    })
 }
 
 fn direct(gate: &Gate, rank: Option<u32>) {
@@ -61,20 +71,21 @@ fn apart(all: &[Written]) {
 #[test]
 fn ranks_write_no_line_of_each_other() {
     let gate = ranked(2, 2, 2, 0..8);
-    let of_rank = |rank| written(|| direct(&gate, Some(rank)));
-    apart(&(0..8).map(of_rank).collect::<Vec<_>>());
+    apart(&written(8, |rank| direct(&gate, Some(rank))));
 }
 
 #[test]
 fn a_rank_writes_its_word_and_its_threads_counters_alone() {
     let gate = ranked(2, 2, 2, 0..8);
-    let once = written(|| drop(gate.try_admit(Some(3))));
-    assert_eq!(once.len(), 2, "{once:?}");
-    let again = written(|| drop(gate.try_admit(Some(3))));
+    let written = written(2, |_| drop(gate.try_admit(Some(3)).unwrap()));
+    let [one, other] = &written[..] else {
+        panic!("two threads")
+    };
+    assert_eq!((one.len(), other.len()), (2, 2), "{written:?}");
+    let both = one.intersection(other).count();
     assert_eq!(
-        once.intersection(&again).count(),
-        1,
-        "the word; counters are each thread's own: {once:?} {again:?}"
+        both, 1,
+        "the word; counters are each thread's own: {written:?}"
     );
 }
 
@@ -85,6 +96,6 @@ fn refusals_of_different_threads_write_no_line_of_each_other() {
     let _queued = [queue(&gate, Some(0)), queue(&gate, Some(1))];
     gate.settle();
     for rank in [Some(0), None] {
-        apart(&[0; 8].map(|_| written(|| refused(&gate, rank))));
+        apart(&written(8, |_| refused(&gate, rank)));
     }
 }

@@ -51,6 +51,28 @@ fn a_handle_is_a_clone_of_one_gate() {
 }
 
 #[test]
+fn a_gate_without_counters_still_shows_what_it_holds() {
+    let builder = Gate::builder().settings(settings(1, 1, 1));
+    let gate = builder.counters(false).build().unwrap();
+    gate.report_engine(report([3], None)).unwrap();
+    let permit = gate.try_admit(Some(3)).unwrap();
+    let ticket = queue(&gate, Some(3));
+    assert!(gate.try_admit(None).is_err());
+    let seen = gate.snapshot();
+    assert_eq!(held(&gate), (1, 1, 1));
+    for lane in &seen.lanes {
+        assert_eq!(
+            (lane.admitted(), lane.rejected(), lane.cancelled),
+            (0, 0, 0)
+        );
+        assert!(lane.conserves(), "{lane:?}");
+    }
+    drop(permit);
+    drop(take(&gate, ticket));
+    assert_eq!(held(&gate), (0, 0, 0));
+}
+
+#[test]
 fn everything_can_be_shown_for_debugging() {
     let gate = gate(1, 1, 1);
     assert!(format!("{gate:?}").contains("engine_request_limit: 1"));

@@ -23,11 +23,11 @@ fn a_turn_sees_no_arrival_before_one_that_queued_earlier() {
             // next two arrivals are marked in different words.
             let [first, second, third] = [(); 3].map(|()| queue(&gate, None));
             drop((second, third, first));
-            drop(holder);
             let other = gate.clone();
             let turn = thread::spawn(move || other.settle());
             let mut older = gate.request_owned(None).expect("there is queue room");
             let mut younger = gate.request_owned(None).expect("there is queue room");
+            drop(holder);
             turn.join().unwrap();
             let in_order = is_in(&mut older) || !is_in(&mut younger);
             assert!(in_order, "the younger passed");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use tidegate::model::Published;
+use tidegate::model::{Published, PublishedSlice};
 use tidegate_loom_tests::check;
 
 struct Value(UnsafeCell<u32>);
@@ -37,6 +37,21 @@ fn who_sees_a_value_sees_all_of_it() {
         let reader = thread::spawn(move || other.get().map(Value::read));
         place.get_or_publish(Value::new(1));
         assert!(matches!(reader.join().unwrap(), None | Some(1)));
+    });
+}
+
+#[test]
+fn who_sees_a_length_sees_its_items() {
+    check(5, "publish a slice against get", || {
+        let place = Arc::new(PublishedSlice::empty());
+        let other = Arc::clone(&place);
+        let reader = thread::spawn(move || -> Vec<u32> {
+            let items: &[Value] = other.get();
+            items.iter().map(Value::read).collect()
+        });
+        place.publish(Box::new([Value::new(1), Value::new(2)]));
+        let seen = reader.join().unwrap();
+        assert!(seen.is_empty() || seen == [1, 2]);
     });
 }
 

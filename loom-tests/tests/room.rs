@@ -34,6 +34,60 @@ fn room_that_frees_during_the_try_is_never_missed() {
 }
 
 #[test]
+fn room_that_another_took_and_freed_is_not_missed() {
+    check(
+        3,
+        "the flag goes with the first event, and is set again",
+        || {
+            let gate = handle(gate(1, 1, 0));
+            let holder = enter(&gate, None);
+            let other = gate.clone();
+            let thread = thread::spawn(move || {
+                drop(holder);
+                drop(other.try_admit_owned(None));
+            });
+            loop {
+                let room = gate.room();
+                if gate.enter_if_room(None).is_some() {
+                    break;
+                }
+                loom::future::block_on(room);
+            }
+            thread.join().unwrap();
+            idle(&gate);
+        },
+    );
+}
+
+#[test]
+fn room_that_was_meant_for_one_who_left_is_told_of() {
+    check(
+        3,
+        "leaving frees nothing; the turn that finds it gone tells",
+        || {
+            let gate = handle(manual(1, 1, 1));
+            let holder = enter(&gate, None);
+            let ticket = queue(&gate, None);
+            let other = gate.clone();
+            let thread = thread::spawn(move || {
+                drop(holder);
+                ticket.cancel();
+                other.settle();
+            });
+            loop {
+                let room = gate.room();
+                if gate.enter_if_room(None).is_some() {
+                    break;
+                }
+                loom::future::block_on(room);
+            }
+            thread.join().unwrap();
+            idle(&gate);
+        },
+    );
+}
+
+#[test]
 fn a_turn_that_opens_the_gate_tells_the_listener() {
     check(
         3,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use tidegate_bench::ours::{Borrowed, Dispatched, Owned, OwnedDispatched};
+use tidegate_bench::ours::{Borrowed, Counting, Dispatched, Owned, OwnedDispatched};
 use tidegate_bench::peers::{AsyncLockPair, Floor, MutexGate, PlainMutex, TokioPair, TowerLimit};
 use tidegate_bench::score::{self, Machine, Plan};
 use tidegate_bench::selfcheck::check;
@@ -73,6 +73,7 @@ fn main() -> Result<()> {
 /// A row must be what it says before it is timed.
 fn check_all() {
     check::<Borrowed>();
+    check::<Counting>();
     check::<Dispatched>();
     check::<Owned>();
     check::<OwnedDispatched>();

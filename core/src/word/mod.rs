@@ -137,9 +137,12 @@ impl Word {
             .find(|kind| self.own(*kind) <= 0)
     }
 
-    /// Whether a share's tokens of either kind have just run out.
+    /// Whether of either kind no token is left that could be taken.
+    #[inline]
     pub(crate) fn ran_out(self) -> bool {
-        self.free(Kind::Running) == 0 || self.free(Kind::Waiting) == 0
+        const TAKEN: Delta = Delta::of(F, -1).and(Delta::of(G, -1));
+        const LEFT: u64 = BIAS << F | BIAS << G;
+        (self + TAKEN).0 & LEFT != LEFT
     }
 }
 

@@ -1,0 +1,175 @@
+//! A request arrives: it enters, queues, or is refused.
+
+use crate::budget::{Flags, Lack};
+use crate::counters::Event;
+use crate::error::Rejection;
+use crate::hold::{Hold, Source};
+use crate::reached::Reached;
+use crate::shared::Shared;
+use crate::slots::Place;
+use crate::word::step::Who;
+
+/// What becomes of a request that is not refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arrival {
+    Admitted(Hold),
+    Queued(Place),
+}
+
+/// Which queue leaves no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Own,
+    Worker,
+}
+
+impl Shared {
+    /// Enters in one step, if one word decides that: its rank's, or for a request of
+    /// no rank the one where this thread looks first. Nothing else is on this path.
+    #[inline]
+    pub(crate) fn enter_at_once(&self, rank: Option<u32>) -> Option<Hold> {
+        let Some((home, state)) = self.ranked_lane(rank) else {
+            return self.enter_unranked_at_once();
+        };
+        let counter = state.counters.mine(Event::AdmittedDirect);
+        self.budget.share(home as usize).enter().ok()?;
+        counter.count();
+        Some(Hold::new(home + 1, home, Source::Direct))
+    }
+
+    #[inline(never)]
+    fn enter_unranked_at_once(&self) -> Option<Hold> {
+        let counter = self.unspecified.counters.mine(Event::AdmittedDirect);
+        let hint = self.budget.hint();
+        let share = self.budget.share(hint as usize);
+        share.enter_shared().ok()?;
+        counter.count();
+        Some(Hold::new(0, hint, Source::Direct))
+    }
+
+    /// For a request that did not enter at once: enters now, or says in which lane
+    /// and which limit keeps it out.
+    #[cold]
+    pub(crate) fn enter_now(&self, rank: Option<u32>) -> Result<Hold, (u32, Reached)> {
+        let lane = self.lane_index(rank);
+        let hold = self.enter(lane).map_err(|reached| (lane, reached))?;
+        self.lane(lane).counters.count(Event::AdmittedDirect);
+        Ok(hold)
+    }
+
+    /// Enters, or counts as refused.
+    #[cold]
+    pub(crate) fn enter_or_refuse(&self, rank: Option<u32>) -> Result<Hold, Rejection> {
+        self.enter_now(rank)
+            .map_err(|(lane, reached)| self.refuse_entry(lane, reached))
+    }
+
+    pub(crate) fn enter_if_room(&self, rank: Option<u32>) -> Option<Hold> {
+        self.enter_at_once(rank)
+            .or_else(|| self.enter_now(rank).ok())
+    }
+
+    pub(crate) fn request(&self, rank: Option<u32>) -> Result<Arrival, Rejection> {
+        if let Some(hold) = self.enter_at_once(rank) {
+            return Ok(Arrival::Admitted(hold));
+        }
+        match self.enter_now(rank) {
+            Ok(hold) => Ok(Arrival::Admitted(hold)),
+            Err((lane, reached)) => self.queue_up(lane, reached),
+        }
+    }
+
+    #[cold]
+    fn queue_up(&self, lane: u32, reached: Reached) -> Result<Arrival, Rejection> {
+        if self.is_stopped() {
+            return Err(Rejection::Stopped);
+        }
+        // A look first: a refusal writes nothing that others write.
+        self.queue_room(lane)
+            .map_err(|full| self.refuse_queue(lane, reached, full))?;
+        // The slot before the reservation: it may have to be allocated.
+        let slot = self.slots.acquire();
+        if let Err(full) = self.reserve(lane) {
+            self.slots.release(slot);
+            return Err(self.refuse_queue(lane, reached, full));
+        }
+        let place = self.slots.occupy(slot, lane);
+        self.announce(lane, reached);
+        Ok(Arrival::Queued(place))
+    }
+
+    pub(crate) fn cancelled_on_arrival(&self, rank: Option<u32>) {
+        self.lane(self.lane_index(rank))
+            .counters
+            .count(Event::Cancelled);
+    }
+
+    /// Enters, if that passes over nobody.
+    fn enter(&self, lane: u32) -> Result<Hold, Reached> {
+        match self.enter_as(lane, Who::Newcomer, |flags| self.after_give_back(flags)) {
+            Ok(hold) => Ok(hold),
+            Err(Lack::Of(reached)) => Err(reached),
+            Err(Lack::Shut) => self.enter_shut(lane),
+        }
+    }
+
+    /// Enters, for a newcomer or on behalf of a queued request. `told` hears the
+    /// flags of what it had to put back on the way.
+    pub(crate) fn enter_as(
+        &self,
+        lane: u32,
+        who: Who,
+        mut told: impl FnMut(Flags),
+    ) -> Result<Hold, Lack> {
+        let share = match lane.checked_sub(1) {
+            Some(home) => {
+                self.budget.enter_ranked(home as usize, who, &mut told)?;
+                home
+            }
+            None => {
+                let hint = self.budget.hint() as usize;
+                self.budget.enter_unranked(hint, who, &mut told)? as u32
+            }
+        };
+        Ok(Hold::new(lane, share, Source::Direct))
+    }
+
+    /// Which queue is full for this lane, if one is: its own first.
+    fn queue_room(&self, lane: u32) -> Result<(), Full> {
+        let own = self.lane(lane).queue.read();
+        if lane != 0 && own.queued >= own.limit {
+            return Err(Full::Own);
+        }
+        let (queued, limit) = self.total.read();
+        if queued >= limit {
+            Err(Full::Worker)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn reserve(&self, lane: u32) -> Result<(), Full> {
+        let own = &self.lane(lane).queue;
+        own.reserve(lane != 0).map_err(|_| Full::Own)?;
+        if self.total.reserve().is_err() {
+            own.leave();
+            return Err(Full::Worker);
+        }
+        // Leaving takes the lane's count down first: whoever got a leaver's place in
+        // the worker's queue finds its lane without it.
+        own.unsay_if_alone();
+        Ok(())
+    }
+
+    /// After queueing: makes sure that whoever frees what this request lacks
+    /// knows, and rings if that has been freed since it was found `reached`.
+    fn announce(&self, lane: u32, reached: Reached) {
+        let home = lane.checked_sub(1).map(|home| home as usize);
+        let lacked = self.budget.announce(home);
+        if lacked.is_none() || self.is_stopped() {
+            self.ring();
+        }
+        let queue = &self.lane(lane).queue;
+        queue.say_lacked(lacked.unwrap_or(reached));
+    }
+}
