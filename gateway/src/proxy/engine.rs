@@ -15,11 +15,17 @@ use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
 
-use super::body::RequestBody;
+use super::request_body::{BodyError, RequestBody};
 use super::silence::Silence;
 
 /// How long a connection may take to be established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// When a quiet connection is asked whether the engine's machine is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// The most that is read from an engine at a time, and the largest head.
+const READ_BYTES: usize = 64 << 10;
 
 /// How long an unused connection is kept: less than the 5 s after which common
 /// engine servers close theirs, so that none is used while it is being closed.
@@ -118,13 +124,16 @@ pub enum EngineError {
     /// The request's target cannot be asked of an engine.
     #[error("the request's target is not a path")]
     Target,
+    /// The client's own body failed on the way.
+    #[error(transparent)]
+    Client(BodyError),
     /// The answer to one of our own questions was not usable.
     #[error("the engine's answer was not usable: {0}")]
     Answer(String),
 }
 
 impl EngineError {
-    /// The status that tells a client: 502, 504, or 400 for its own mistake.
+    /// The status that tells a client: 502, 504, or that of its own mistake.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -133,6 +142,7 @@ impl EngineError {
             }
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Target => StatusCode::BAD_REQUEST,
+            Self::Client(why) => why.status(),
         }
     }
 }
@@ -160,10 +170,12 @@ impl Engine {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        tcp.set_keepalive(Some(KEEPALIVE));
         tcp.enforce_http(false);
         let mut pool = Client::builder(TokioExecutor::new());
         pool.pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE);
+            .pool_idle_timeout(POOL_IDLE)
+            .http1_max_buf_size(READ_BYTES);
         let client = if url.scheme == Scheme::HTTPS {
             let tls = HttpsConnectorBuilder::new()
                 .with_native_roots()?
@@ -221,7 +233,10 @@ impl Engine {
             }
             Ok(answer) => Ok(answer),
             Err(error) if error.is_connect() => Err(EngineError::Connect(error)),
-            Err(error) => Err(EngineError::Closed(error)),
+            Err(error) => Err(match client_fault(&error) {
+                Some(why) => EngineError::Client(why),
+                None => EngineError::Closed(error),
+            }),
         }
     }
 
@@ -266,6 +281,18 @@ impl Engine {
             .map_err(|_| EngineError::Target)?;
         self.send(request, Some(&mut Silence::new(timeout))).await
     }
+}
+
+/// Whether the client's body is what failed.
+fn client_fault(error: &legacy::Error) -> Option<BodyError> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if let Some(why) = error.downcast_ref() {
+            return Some(*why);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 #[cfg(test)]

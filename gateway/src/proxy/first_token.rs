@@ -7,10 +7,12 @@
 //! unknown shape does, and so does an event too long to be read. Running ends
 //! at `[DONE]`, `message_stop` (or a response's `response.completed`), or an
 //! error event. The end of the body ends both, for any kind of body, and is
-//! seen by whoever reads it: the watcher only reads event streams.
+//! seen by whoever reads it: the watcher only reads event streams. One that comes
+//! compressed, which no one asked for, cannot be read: its first bytes count as
+//! the first token.
 
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 
 use super::shapes::{Meaning, may_end, meaning};
 use super::sse::{Block, Blocks, SseEvent};
@@ -31,6 +33,8 @@ pub struct Watcher {
     /// `None` when there is nothing (more) to look for.
     blocks: Option<Blocks>,
     first_token: bool,
+    /// Events, but not to be read: compressed.
+    sealed: bool,
 }
 
 impl Watcher {
@@ -43,10 +47,16 @@ impl Watcher {
             .and_then(|value| value.to_str().ok())
             .and_then(|value| value.split(';').next())
             .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
-        if stream {
-            Self::for_events()
-        } else {
-            Self::for_nothing()
+        let sealed = headers
+            .get(CONTENT_ENCODING)
+            .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
+        Self {
+            sealed: stream && sealed,
+            ..if stream && !sealed {
+                Self::for_events()
+            } else {
+                Self::for_nothing()
+            }
         }
     }
 
@@ -56,6 +66,7 @@ impl Watcher {
         Self {
             blocks: Some(Blocks::default()),
             first_token: false,
+            sealed: false,
         }
     }
 
@@ -65,12 +76,17 @@ impl Watcher {
         Self {
             blocks: None,
             first_token: false,
+            sealed: false,
         }
     }
 
     /// Takes the next piece of the body, split anywhere, and tells the furthest
     /// event that it brought. Each is told once; nothing follows the end.
     pub fn feed(&mut self, piece: &[u8]) -> Option<Event> {
+        if self.sealed && !piece.is_empty() {
+            self.sealed = false;
+            return Some(Event::FirstToken);
+        }
         let blocks = self.blocks.as_mut()?;
         let mut brought = None;
         let mut first_token = self.first_token;
@@ -130,6 +146,19 @@ mod tests {
             Watcher::for_response(&HeaderMap::new()).feed(b"data: a\n\n"),
             None
         );
+    }
+
+    #[test]
+    fn a_stream_that_came_compressed_begins_with_its_first_bytes() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("Identity"));
+        assert_eq!(Watcher::for_response(&headers).feed(b"\x1f\x8b"), None);
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        let mut watcher = Watcher::for_response(&headers);
+        assert_eq!(watcher.feed(b""), None);
+        assert_eq!(watcher.feed(b"\x1f\x8b"), Some(Event::FirstToken));
+        assert_eq!(watcher.feed(b"data: [DONE]\n\n"), None);
     }
 
     #[test]

@@ -26,7 +26,7 @@ struct Kind {
 }
 
 /// The engines that tell their size.
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 4] = [
     Kind {
         name: "SGLang",
         path: "/get_server_info",
@@ -42,7 +42,25 @@ const KINDS: [Kind; 3] = [
         path: "/info",
         read: |page| one_rank(&page["max_concurrent_requests"]),
     },
+    Kind {
+        name: "vLLM",
+        path: "/server_info?config_format=json",
+        read: vllm,
+    },
 ];
+
+/// vLLM tells in its development mode. One server stands before all its ranks.
+fn vllm(page: &Value) -> Option<EngineReport> {
+    let config = &page["vllm_config"];
+    let ranks = match &config["parallel_config"]["data_parallel_size"] {
+        Value::Null => 1,
+        size => number(size).filter(|&size| size as usize <= tidegate::limits::MAX_RANKS)?,
+    };
+    Some(EngineReport {
+        ranks: (0..ranks).collect(),
+        max_num_seqs: Some(count(&config["scheduler_config"]["max_num_seqs"])?),
+    })
+}
 
 /// SGLang counts `max_running_requests` over all ranks with data-parallel
 /// attention, and per rank without. Its ranks start at 0; whoever answers in
@@ -226,6 +244,23 @@ mod tests {
             })),
             Some((2, Some(48)))
         );
+    }
+
+    #[test]
+    fn vllm_tells_in_its_development_mode() {
+        let read = |page: Value| vllm(&page).map(|told| (told.ranks.len(), told.max_num_seqs));
+        let page = |parallel: Value, most: Value| {
+            json!({"vllm_config": {
+                "parallel_config": {"data_parallel_size": parallel},
+                "scheduler_config": {"max_num_seqs": most},
+            }})
+        };
+        assert_eq!(read(page(json!(null), json!(256))), Some((1, Some(256))));
+        assert_eq!(read(page(json!(8), json!(64))), Some((8, Some(64))));
+        assert_eq!(read(page(json!(100_000), json!(64))), None);
+        assert_eq!(read(page(json!(1), json!("many"))), None);
+        // What it says unless asked for JSON.
+        assert_eq!(read(json!({"vllm_config": "VllmConfig(...)"})), None);
     }
 
     #[test]

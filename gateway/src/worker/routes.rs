@@ -40,16 +40,39 @@ const NEVER_GATED: [&str; 6] = [
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
+    /// To the worker itself.
+    Own(OwnRoute),
+    /// To the engine, if the gate lets it.
+    Gated,
+    /// To the engine.
+    Open,
+}
+
+/// A route of the worker's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnRoute {
     /// `/metrics`: the gate's own.
     Metrics,
     /// `/health`: this process is alive.
     Health,
     /// `/ready`: the engine's health answers.
     Ready,
-    /// To the engine, if the gate lets it.
-    Gated,
-    /// To the engine.
-    Open,
+}
+
+impl OwnRoute {
+    /// The worker's own route that this asks for; only `GET` and `HEAD` reach one.
+    #[must_use]
+    pub fn of(method: &Method, uri: &Uri) -> Option<Self> {
+        if method != Method::GET && method != Method::HEAD {
+            return None;
+        }
+        match normalise(uri.path()).as_slice() {
+            [only] if only == "metrics" => Some(Self::Metrics),
+            [only] if only == "health" => Some(Self::Health),
+            [only] if only == "ready" => Some(Self::Ready),
+            _ => None,
+        }
+    }
 }
 
 /// A route to gate beside the known ones, as `--gate-route` takes it.
@@ -93,6 +116,8 @@ impl FromStr for GateRoute {
 #[derive(Clone, Debug)]
 pub struct Routes {
     gated: Vec<Vec<String>>,
+    /// The worker's own routes are among them, and not on a port of their own.
+    own: bool,
 }
 
 impl Routes {
@@ -103,25 +128,27 @@ impl Routes {
             gated: known
                 .chain(extra.into_iter().map(|route| route.0))
                 .collect(),
+            own: true,
         }
     }
 
-    /// Where a request goes. Only `POST` is gated, and only `GET` and `HEAD`
-    /// reach the worker's own routes.
+    /// Leaves the worker's own routes to the engine: they have a port of their own.
+    #[must_use]
+    pub fn without_own(mut self) -> Self {
+        self.own = false;
+        self
+    }
+
+    /// Where a request goes. Only `POST` is gated.
     #[must_use]
     pub fn of(&self, method: &Method, uri: &Uri) -> Route {
-        let parts = normalise(uri.path());
         if method == Method::POST {
-            let gated = self.gates(&parts) || self.gates(&split_first(uri.path()));
+            let path = uri.path();
+            let gated = self.gates(&normalise(path)) || self.gates(&split_first(path));
             return if gated { Route::Gated } else { Route::Open };
         }
-        if method != Method::GET && method != Method::HEAD {
-            return Route::Open;
-        }
-        match parts.as_slice() {
-            [only] if only == "metrics" => Route::Metrics,
-            [only] if only == "health" => Route::Health,
-            [only] if only == "ready" => Route::Ready,
+        match OwnRoute::of(method, uri) {
+            Some(route) if self.own => Route::Own(route),
             _ => Route::Open,
         }
     }
@@ -266,10 +293,14 @@ mod tests {
     #[test]
     fn own_routes_answer_reads() {
         let get = |path: &str| Routes::new([]).of(&Method::GET, &path.parse().unwrap());
-        assert_eq!(get("/metrics"), Route::Metrics);
-        assert_eq!(get("/health/"), Route::Health);
-        assert_eq!(get("//ready?x"), Route::Ready);
+        assert_eq!(get("/metrics"), Route::Own(OwnRoute::Metrics));
+        assert_eq!(get("/health/"), Route::Own(OwnRoute::Health));
+        assert_eq!(get("//ready?x"), Route::Own(OwnRoute::Ready));
         assert_eq!(get("/v1/metrics"), Route::Open);
+        let apart = Routes::new([]).without_own();
+        for path in ["/metrics", "/health", "/ready"] {
+            assert_eq!(apart.of(&Method::GET, &path.parse().unwrap()), Route::Open);
+        }
     }
 
     #[test]
