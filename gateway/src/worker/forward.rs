@@ -50,8 +50,8 @@ pub(super) async fn handle(
     };
     let route = shared.routes.of(request.method(), request.uri());
     debug!(
-        id = ?named.id,
-        traceparent = ?named.traceparent,
+        id = text(&named.id),
+        traceparent = named.traceparent.as_ref().map(text),
         method = %request.method(),
         path = request.uri().path(),
         ?route,
@@ -62,7 +62,11 @@ pub(super) async fn handle(
         Route::Gated => pass(&shared, request, &named, Some(trusted)).await,
         Route::Open => pass(&shared, request, &named, None).await,
     };
-    debug!(id = ?named.id, status = answer.status().as_u16(), "answered");
+    debug!(
+        id = text(&named.id),
+        status = answer.status().as_u16(),
+        "answered"
+    );
     answer
         .headers_mut()
         .entry(headers::REQUEST_ID)
@@ -125,13 +129,29 @@ async fn forward(
     }
 }
 
-fn failed(named: &Named, status: StatusCode, why: &(dyn std::error::Error + 'static)) {
-    let Named { id, traceparent } = named;
+fn failed(named: &Named, status: StatusCode, why: &dyn std::error::Error) {
+    let (id, traceparent) = (text(&named.id), named.traceparent.as_ref().map(text));
+    let error = causes(why);
     if status.is_client_error() {
-        debug!(?id, error = why, "a request failed by itself");
+        debug!(id, traceparent, error, "a request failed by itself");
     } else {
-        warn!(?id, ?traceparent, error = why, "no answer from the engine");
+        warn!(id, traceparent, error, "no answer from the engine");
     }
+}
+
+/// An error with what is behind it, on one line.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn text(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or("(not text)")
 }
 
 async fn relay(

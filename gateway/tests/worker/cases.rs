@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use tidegate_gateway::worker::refusal::parse_status;
-
 use super::asking::*;
 use super::support::*;
 
@@ -194,110 +191,6 @@ async fn a_stream_that_says_its_end_or_an_error_does_not_leave_its_client_hangin
             call.closed().await;
             bench.idle().await;
         }
-    }
-}
-
-#[tokio::test]
-async fn every_refusal_has_the_configured_status_and_says_overloaded() {
-    for http in Http::BOTH {
-        for queue in [0, 1] {
-            let mut bench = Bench::with(limits(1, 1, queue), &[3, 4], |config| {
-                config.overload_status = parse_status("555").unwrap();
-            })
-            .await;
-            let client = http.client(bench.worker.addr()).await;
-            let mut held = Vec::new();
-            let ranked: &[_] = &[("x-data-parallel-rank", "4")];
-            for _ in 0..=queue {
-                held.push(client.ask(CHAT, ranked).await);
-                bench
-                    .until("it has arrived", |seen| {
-                        seen.total(|lane| lane.received) == held.len() as u64
-                    })
-                    .await;
-            }
-            for (path, body) in [
-                (CHAT, r#"{"stream":true}"#),
-                (CHAT, "{}"),
-                ("/v2/models/x/infer", "{}"),
-                ("/generate_stream", "{}"),
-            ] {
-                let mut refused = client.ask_with(path, ranked, body).await;
-                assert_eq!(refused.status().await, 555, "{http:?} {path}");
-                assert_eq!(refused.header("content-type"), Some("application/json"));
-                assert_eq!(refused.header("x-admission-scope"), Some("rank"));
-                assert_eq!(refused.header("x-admission-rank"), Some("4"));
-                assert!(refused.header("retry-after").is_some());
-                let (body, whole) = refused.whole().await;
-                let body: Value = serde_json::from_str(&body).unwrap();
-                assert!(whole && body["type"] == "Overloaded" && body["code"] == 555);
-            }
-            bench.engine.call().await;
-            drop(held);
-            bench.idle().await;
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_burst_on_one_http_2_connection_gets_exactly_its_limits() {
-    let mut bench = Bench::start(16, 16, 16).await;
-    let client = Http::Two.client(bench.worker.addr()).await;
-    let mut all = Vec::new();
-    for _ in 0..500 {
-        all.push(client.ask(CHAT, &[]).await);
-    }
-    bench
-        .until("all have arrived", |seen| {
-            seen.total(|lane| lane.received) == 500
-        })
-        .await;
-    assert_eq!(bench.counts(), (16, 16, 16));
-    assert_eq!(bench.total(|lane| lane.rejected()), 468);
-    for _ in 0..32 {
-        bench.engine.answer(JSON).await;
-    }
-    let mut served = 0;
-    for asked in &mut all {
-        served += u32::from(asked.status().await == 200);
-    }
-    assert_eq!(served, 32);
-    bench.idle().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_hundred_over_capacity_every_one_ends() {
-    for http in Http::BOTH {
-        let mut bench = Bench::start(2, 2, 2).await;
-        let addr = bench.worker.addr();
-        let clients: Vec<_> = (0..200)
-            .map(|_| {
-                tokio::spawn(async move {
-                    let client = http.client(addr).await;
-                    let mut asked = client.ask(CHAT, &[]).await;
-                    let status = asked.status().await;
-                    assert!(asked.whole().await.1);
-                    status
-                })
-            })
-            .collect();
-        bench
-            .until("all have arrived", |seen| {
-                seen.total(|lane| lane.received) == 200
-            })
-            .await;
-        for _ in 0..4 {
-            bench.engine.answer(JSON).await;
-        }
-        let mut served = 0;
-        for client in clients {
-            match soon("an end", client).await.unwrap() {
-                200 => served += 1,
-                status => assert_eq!(status, 529),
-            }
-        }
-        assert_eq!(served, 4);
-        bench.idle().await;
     }
 }
 

@@ -3,11 +3,13 @@
 
 mod asking;
 mod cases;
+mod dialects;
 mod failing;
 mod hiding;
 mod leaving;
 mod lifecycle;
 mod operating;
+mod overload;
 mod oversize;
 mod passing;
 mod refusing;
