@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Counts over all ranks, at one moment.
+/// Counts over all lanes. Each lane's are of one moment, and their sum is not.
 #[derive(Debug, Default)]
 pub struct Scrape {
+    /// The gauges of each lane: name, lane, value.
+    pub gauges: Vec<(String, String, u64)>,
     pub running: u64,
     pub waiting: u64,
     pub queued: u64,
@@ -33,7 +35,8 @@ impl Scrape {
             let Some((name, rest)) = line.split_once('{') else {
                 continue;
             };
-            let count = match name.trim_start_matches("dynamo_backend_admission_") {
+            let name = name.trim_start_matches("dynamo_backend_admission_");
+            let count = match name {
                 "engine_request_count" => &mut seen.running,
                 "engine_request_waiting_count" => &mut seen.waiting,
                 "request_queue_count" => &mut seen.queued,
@@ -44,7 +47,12 @@ impl Scrape {
                 _ => continue,
             };
             let value = rest.rsplit(' ').next().unwrap_or_default();
-            *count += value.parse::<u64>().expect("a count, never negative");
+            let value = value.parse::<u64>().expect("a count, never negative");
+            *count += value;
+            if name.ends_with("_count") {
+                let lane = rest.split('"').nth(1).unwrap_or_default();
+                seen.gauges.push((name.to_owned(), lane.to_owned(), value));
+            }
         }
         seen
     }
