@@ -19,10 +19,12 @@
 //! | [`request_body`] | bodies on their way to the engine |
 //! | [`relay`] | bodies on their way back |
 //! | [`paced`] | those that their client does not take |
+//! | [`engine_url`] | the engine's address |
 //! | [`engine`] | connections to the engine |
 
 pub mod budget;
 pub mod engine;
+pub mod engine_url;
 pub mod first_token;
 pub mod headers;
 pub mod paced;

@@ -8,12 +8,14 @@
 //! | `error` | why there is no worker |
 //! | `prefix` | what may go before a metric's name |
 //! | [`trust`] | which clients are believed |
+//! | `path` | what paths mean |
 //! | [`routes`] | which requests are gated |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
 //! | `answer`, [`refusal`] | what the worker says itself |
 //! | [`args`], [`config`] | flags, and everything that makes a worker |
 //! | `legacy`, [`metrics`] | `/metrics` |
 //! | `shared` | what every request needs |
+//! | `pages` | where engines tell their size |
 //! | [`report`] | how the gate learns the engine's size |
 //! | `busy` | whether a connection has a request in progress |
 //! | `own` | the worker's own routes |
@@ -32,6 +34,8 @@ mod known;
 mod legacy;
 pub mod metrics;
 mod own;
+mod pages;
+mod path;
 mod prefix;
 pub mod refusal;
 pub mod report;
