@@ -58,3 +58,24 @@ async fn the_limit_of_open_files_is_raised() {
     assert_eq!(ask(addr, &[]).await.status(), 502);
     assert!(worker.line("could not accept").is_none());
 }
+
+#[test]
+fn an_address_for_operations_that_is_taken_is_named_with_its_flag() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let output = super::program::output(&[
+        "worker",
+        "--engine-url",
+        NOBODY,
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        &addr,
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = super::program::text(&output.stderr);
+    assert!(
+        said.contains(&addr) && said.contains("--admin-listen"),
+        "{said}"
+    );
+}
