@@ -165,3 +165,43 @@ async fn over_http_2_a_client_that_is_still_sending_reads_its_refusal() {
     call.closed().await;
     bench.idle().await;
 }
+
+/// Two bodies that fit neither the budget nor a stream's window, on one connection.
+#[tokio::test]
+async fn over_http_2_bodies_beyond_the_budget_arrive_whole() {
+    let mut bench = Bench::with(limits(1, 1, 2), &[0], |config| config.buffer_budget = 1000).await;
+    let (streaming, call) = bench.streaming().await;
+    let client = Http::Two.client(bench.worker.addr()).await;
+    let body = "y".repeat(300_000);
+    let mut asked = Vec::new();
+    for _ in 0..2 {
+        asked.push(client.ask_with("/generate", &[], &body).await);
+    }
+    bench.holds(1, 0, 2).await;
+    drop((streaming, call));
+    for asked in &mut asked {
+        let mut call = bench.engine.call().await;
+        assert_eq!(call.body().await.len(), body.len());
+        call.write(JSON).await;
+        assert_eq!(asked.status().await, 200);
+    }
+    bench.idle().await;
+}
+
+#[tokio::test]
+async fn a_route_of_the_users_own_shares_the_gate() {
+    for http in Http::BOTH {
+        let mut bench = Bench::with(limits(1, 1, 0), &[0], |config| {
+            config.gate_routes = vec!["/v1/audio/{kind}".parse().unwrap()];
+        })
+        .await;
+        let (streaming, _call) = bench.streaming().await;
+        let client = http.client(bench.worker.addr()).await;
+        for route in ["/v1/audio/speech", "/v1//audio/%73peech/", "/v1/embeddings"] {
+            let mut refused = client.ask(route, &[]).await;
+            assert_eq!(refused.status().await, 529, "{http:?} {route}");
+        }
+        drop(streaming);
+        bench.idle().await;
+    }
+}
