@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use http::uri::Scheme;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -78,7 +78,21 @@ impl EngineError {
 #[derive(Clone, Debug)]
 pub struct Engine {
     url: EngineUrl,
-    client: Connections,
+    /// Connections that are kept and used again.
+    kept: Connections,
+    /// A new one for each request.
+    fresh: Connections,
+}
+
+/// Which connection a request goes out on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// One that is there already, if there is one.
+    Kept,
+    /// One of its own. Some engines close a connection behind a stream without
+    /// having said so, which is when the gate lets the next request out: on that
+    /// connection it would be lost, and it may not be sent twice.
+    Never,
 }
 
 /// TLS wants the system's certificates, which a plain engine does not need.
@@ -99,21 +113,25 @@ impl Engine {
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         tcp.set_keepalive(Some(KEEPALIVE));
         tcp.enforce_http(false);
-        let mut pool = Client::builder(TokioExecutor::new());
-        pool.pool_timer(TokioTimer::new())
+        let mut kept = Client::builder(TokioExecutor::new());
+        kept.pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
             .http1_max_buf_size(READ_BYTES);
-        let client = if url.scheme == Scheme::HTTPS {
+        let mut fresh = kept.clone();
+        fresh.pool_max_idle_per_host(0);
+        let (kept, fresh) = if url.scheme == Scheme::HTTPS {
             let tls = HttpsConnectorBuilder::new()
                 .with_native_roots()?
                 .https_only()
                 .enable_http1()
                 .wrap_connector(tcp);
-            Connections::Tls(pool.build(tls))
+            let kept = Connections::Tls(kept.build(tls.clone()));
+            (kept, Connections::Tls(fresh.build(tls)))
         } else {
-            Connections::Plain(pool.build(tcp))
+            let kept = Connections::Plain(kept.build(tcp.clone()));
+            (kept, Connections::Plain(fresh.build(tcp)))
         };
-        Ok(Self { url, client })
+        Ok(Self { url, kept, fresh })
     }
 
     /// Where it is.
@@ -131,6 +149,7 @@ impl Engine {
     pub async fn send(
         &self,
         mut request: Request<RequestBody>,
+        reuse: Reuse,
         silence: Option<&mut Silence>,
     ) -> Result<Response<Incoming>, EngineError> {
         let path = request
@@ -142,7 +161,17 @@ impl Engine {
             return Err(EngineError::Target);
         }
         *request.uri_mut() = target;
-        let answer = match &self.client {
+        let connections = match reuse {
+            Reuse::Kept => &self.kept,
+            Reuse::Never => {
+                // So that the engine closes first, and keeps what a closed
+                // connection leaves behind for a minute.
+                let close = HeaderValue::from_static("close");
+                request.headers_mut().insert(header::CONNECTION, close);
+                &self.fresh
+            }
+        };
+        let answer = match connections {
             Connections::Plain(client) => client.request(request),
             Connections::Tls(client) => client.request(request),
         };
@@ -206,7 +235,8 @@ impl Engine {
             .header(header::ACCEPT, "application/json")
             .body(RequestBody::empty())
             .map_err(|_| EngineError::Target)?;
-        self.send(request, Some(&mut Silence::new(timeout))).await
+        self.send(request, Reuse::Kept, Some(&mut Silence::new(timeout)))
+            .await
     }
 }
 

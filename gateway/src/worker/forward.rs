@@ -16,6 +16,7 @@ use super::own;
 use super::routes::Route;
 use super::shared::Shared;
 use super::slot::Slot;
+use crate::proxy::engine::Reuse;
 use crate::proxy::first_token::Watcher;
 use crate::proxy::headers;
 use crate::proxy::paced::Paced;
@@ -117,9 +118,13 @@ async fn forward(
         // So that there is something to read a first token from.
         crossing.remove(ACCEPT_ENCODING);
     }
+    let reuse = match slot {
+        Some(_) => Reuse::Never,
+        None => Reuse::Kept,
+    };
     // The socket notices an HTTP/1.1 client that does not read.
     let multiplexed = head.version == Version::HTTP_2;
-    match shared.engine.send(request, silence.as_mut()).await {
+    match shared.engine.send(request, reuse, silence.as_mut()).await {
         Ok(answer) => relay(shared, answer, slot, silence, multiplexed, named).await,
         Err(why) => {
             drop(slot);
