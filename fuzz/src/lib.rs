@@ -1,4 +1,4 @@
-//! Fuzz targets of the gate, as functions of bytes.
+//! Fuzz targets of the gate and the gateway, as functions of bytes.
 //!
 //! Each takes whatever bytes there are and panics if something is wrong. The
 //! targets under `fuzz_targets` hand them libFuzzer's inputs; the replay test
@@ -7,8 +7,10 @@
 mod bytes;
 #[path = "../../core/tests/ops/mod.rs"]
 mod ops;
+mod stream;
 
 pub use bytes::gate_ops;
+pub use stream::first_token;
 
 /// Runs a target on the files named on the command line: what each target's
 /// program does when it is built without libFuzzer.

@@ -29,7 +29,15 @@ fn gate_ops_holds_on_all_that_is_known() {
 }
 
 #[test]
-fn gate_ops_takes_any_bytes() {
+fn first_token_holds_on_all_that_is_known() {
+    let target = tidegate_fuzz::first_token;
+    assert!(replay("seeds/first_token", target) >= 4, "the seeds are here");
+    replay("corpus/first_token", target);
+    replay("artifacts/first_token", target);
+}
+
+#[test]
+fn each_takes_any_bytes() {
     // A plain generator: numbers that look random and are the same every time.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     for length in 0..400 {
@@ -42,5 +50,6 @@ fn gate_ops_takes_any_bytes() {
             })
             .collect();
         tidegate_fuzz::gate_ops(&bytes);
+        tidegate_fuzz::first_token(&bytes);
     }
 }

@@ -3,6 +3,7 @@
 //! | part | what it holds |
 //! | --- | --- |
 //! | [`failure`] | why a command ended badly, and the exit code |
+//! | [`files`] | how many files may be open |
 //! | [`live`] | status lines, in place on a terminal |
 //! | [`logging`] | where log lines go, and in which format |
 //! | [`output`] | what a command was asked for, on standard output |
@@ -10,6 +11,7 @@
 //! | [`values`] | values that several commands take |
 
 pub mod failure;
+pub mod files;
 pub mod live;
 pub mod logging;
 pub mod output;

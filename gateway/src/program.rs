@@ -120,14 +120,20 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Ok(())
         }
         Some(Command::Worker(args)) => with_stop(async |stop| {
-            let address = args.listen;
+            let (listen, admin) = (args.listen, args.admin_listen);
             let ended = worker::run(args, stop).await;
-            ended.map_err(|error| Failure::listening(address, &error))
+            ended.map_err(|error| match admin {
+                // The error names the address that it is about.
+                Some(admin) if error.to_string().contains(&admin.to_string()) => {
+                    Failure::listening(admin, "--admin-listen", &error)
+                }
+                _ => Failure::listening(listen, "--listen", &error),
+            })
         }),
         Some(Command::Engine(args)) => with_stop(async |stop| {
             let address = args.listen;
             let ended = engine::run(args, stop).await;
-            ended.map_err(|error| Failure::listening(address, &error))
+            ended.map_err(|error| Failure::listening(address, "--listen", &error))
         }),
         Some(Command::Load(args)) => with_stop(async |stop| {
             let tally = load::command::run(&args, &stop).await?;

@@ -27,18 +27,18 @@ impl Failure {
         }
     }
 
-    /// A server that did not start on this address.
-    pub fn listening(address: SocketAddr, error: &io::Error) -> Self {
+    /// A server that did not start on this address, which `flag` chose.
+    pub fn listening(address: SocketAddr, flag: &str, error: &io::Error) -> Self {
         let message = match error.kind() {
             io::ErrorKind::AddrInUse => format!(
                 "{address} is in use by another process: stop that one, or choose another \
-                 address with --listen (port 0 takes a free one)"
+                 address with {flag} (port 0 takes a free one)"
             ),
             io::ErrorKind::AddrNotAvailable => {
-                format!("{address} is no address of this machine: choose another with --listen")
+                format!("{address} is no address of this machine: choose another with {flag}")
             }
             io::ErrorKind::PermissionDenied => format!(
-                "{address} may not be listened on by this user: choose a port from 1024 up with --listen"
+                "{address} may not be listened on by this user: choose a port from 1024 up with {flag}"
             ),
             io::ErrorKind::InvalidInput => return Failure::usage(error),
             _ => format!("nothing was started on {address}: {error}"),
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn an_address_in_use_is_named_with_the_way_out() {
         let address = "127.0.0.1:8100".parse().expect("an address");
-        let failure = Failure::listening(address, &io::ErrorKind::AddrInUse.into());
+        let failure = Failure::listening(address, "--listen", &io::ErrorKind::AddrInUse.into());
         let text = failure.to_string();
         assert!(
             text.contains("127.0.0.1:8100") && text.contains("--listen"),
@@ -90,7 +90,7 @@ mod tests {
         );
         assert_eq!(failure.code, 1);
         let invalid = io::Error::new(io::ErrorKind::InvalidInput, "ranks must be 1 to 1024");
-        assert_eq!(Failure::listening(address, &invalid).code, 2);
+        assert_eq!(Failure::listening(address, "--listen", &invalid).code, 2);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub async fn start_on<S>(
         }
         outcome => (wanted, outcome),
     };
-    outcome.map_err(|error| Failure::listening(address, &error))
+    outcome.map_err(|error| Failure::listening(address, "--listen", &error))
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
-//! The engine's address, and the connections to it.
+//! The connections to the engine.
 
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 use std::time::Duration;
 
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Method, Request, Response, StatusCode, Uri, header};
+use http::uri::Scheme;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -15,11 +13,18 @@ use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
 
-use super::body::RequestBody;
+pub use super::engine_url::EngineUrl;
+use super::request_body::{BodyError, RequestBody};
 use super::silence::Silence;
 
 /// How long a connection may take to be established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// When a quiet connection is asked whether the engine's machine is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// The most that is read from an engine at a time, and the largest head.
+const READ_BYTES: usize = 64 << 10;
 
 /// How long an unused connection is kept: less than the 5 s after which common
 /// engine servers close theirs, so that none is used while it is being closed.
@@ -27,78 +32,6 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// The largest answer that is read whole, in bytes.
 const MAX_JSON_BYTES: usize = 4 << 20;
-
-/// Where an engine listens: `http` or `https`, an authority, and optionally a
-/// path that goes before every route.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineUrl {
-    scheme: Scheme,
-    authority: Authority,
-    /// Without a slash at its end; empty for none.
-    prefix: String,
-}
-
-/// A text that is not an engine's address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum EngineUrlError {
-    /// Not a URL with `http` or `https` and a host.
-    #[error("must be an http:// or https:// URL with a host, such as http://127.0.0.1:8000")]
-    Malformed,
-    /// A name and password before the host.
-    #[error("must not hold a user name or password")]
-    Credentials,
-    /// Something after `?`.
-    #[error("must not have a query")]
-    Query,
-}
-
-impl FromStr for EngineUrl {
-    type Err = EngineUrlError;
-
-    fn from_str(text: &str) -> Result<Self, EngineUrlError> {
-        let uri: Uri = text.trim().parse().map_err(|_| EngineUrlError::Malformed)?;
-        let parts = uri.into_parts();
-        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
-            return Err(EngineUrlError::Malformed);
-        };
-        if (scheme != Scheme::HTTP && scheme != Scheme::HTTPS) || authority.host().is_empty() {
-            return Err(EngineUrlError::Malformed);
-        }
-        if authority.as_str().contains('@') {
-            return Err(EngineUrlError::Credentials);
-        }
-        let path = parts
-            .path_and_query
-            .unwrap_or(PathAndQuery::from_static("/"));
-        if path.query().is_some() {
-            return Err(EngineUrlError::Query);
-        }
-        Ok(Self {
-            scheme,
-            authority,
-            prefix: path.path().trim_end_matches('/').to_owned(),
-        })
-    }
-}
-
-impl fmt::Display for EngineUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme, self.authority, self.prefix)
-    }
-}
-
-impl EngineUrl {
-    /// The engine's address for a route: path and query as the client wrote
-    /// them. `None` if that cannot be part of a URL.
-    fn route(&self, path_and_query: &str) -> Option<Uri> {
-        Uri::builder()
-            .scheme(self.scheme.clone())
-            .authority(self.authority.clone())
-            .path_and_query(format!("{}{path_and_query}", self.prefix))
-            .build()
-            .ok()
-    }
-}
 
 /// Why there is no answer from the engine.
 #[derive(Debug, Error)]
@@ -118,13 +51,16 @@ pub enum EngineError {
     /// The request's target cannot be asked of an engine.
     #[error("the request's target is not a path")]
     Target,
+    /// The client's own body failed on the way.
+    #[error(transparent)]
+    Client(BodyError),
     /// The answer to one of our own questions was not usable.
     #[error("the engine's answer was not usable: {0}")]
     Answer(String),
 }
 
 impl EngineError {
-    /// The status that tells a client: 502, 504, or 400 for its own mistake.
+    /// The status that tells a client: 502, 504, or that of its own mistake.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -133,6 +69,7 @@ impl EngineError {
             }
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Target => StatusCode::BAD_REQUEST,
+            Self::Client(why) => why.status(),
         }
     }
 }
@@ -141,7 +78,21 @@ impl EngineError {
 #[derive(Clone, Debug)]
 pub struct Engine {
     url: EngineUrl,
-    client: Connections,
+    /// Connections that are kept and used again.
+    kept: Connections,
+    /// A new one for each request.
+    fresh: Connections,
+}
+
+/// Which connection a request goes out on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// One that is there already, if there is one.
+    Kept,
+    /// One of its own. Some engines close a connection behind a stream without
+    /// having said so, which is when the gate lets the next request out: on that
+    /// connection it would be lost, and it may not be sent twice.
+    Never,
 }
 
 /// TLS wants the system's certificates, which a plain engine does not need.
@@ -160,21 +111,27 @@ impl Engine {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        tcp.set_keepalive(Some(KEEPALIVE));
         tcp.enforce_http(false);
-        let mut pool = Client::builder(TokioExecutor::new());
-        pool.pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE);
-        let client = if url.scheme == Scheme::HTTPS {
+        let mut kept = Client::builder(TokioExecutor::new());
+        kept.pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .http1_max_buf_size(READ_BYTES);
+        let mut fresh = kept.clone();
+        fresh.pool_max_idle_per_host(0);
+        let (kept, fresh) = if url.scheme == Scheme::HTTPS {
             let tls = HttpsConnectorBuilder::new()
                 .with_native_roots()?
                 .https_only()
                 .enable_http1()
                 .wrap_connector(tcp);
-            Connections::Tls(pool.build(tls))
+            let kept = Connections::Tls(kept.build(tls.clone()));
+            (kept, Connections::Tls(fresh.build(tls)))
         } else {
-            Connections::Plain(pool.build(tcp))
+            let kept = Connections::Plain(kept.build(tcp.clone()));
+            (kept, Connections::Plain(fresh.build(tcp)))
         };
-        Ok(Self { url, client })
+        Ok(Self { url, kept, fresh })
     }
 
     /// Where it is.
@@ -192,6 +149,7 @@ impl Engine {
     pub async fn send(
         &self,
         mut request: Request<RequestBody>,
+        reuse: Reuse,
         silence: Option<&mut Silence>,
     ) -> Result<Response<Incoming>, EngineError> {
         let path = request
@@ -203,7 +161,17 @@ impl Engine {
             return Err(EngineError::Target);
         }
         *request.uri_mut() = target;
-        let answer = match &self.client {
+        let connections = match reuse {
+            Reuse::Kept => &self.kept,
+            Reuse::Never => {
+                // So that the engine closes first, and keeps what a closed
+                // connection leaves behind for a minute.
+                let close = HeaderValue::from_static("close");
+                request.headers_mut().insert(header::CONNECTION, close);
+                &self.fresh
+            }
+        };
+        let answer = match connections {
             Connections::Plain(client) => client.request(request),
             Connections::Tls(client) => client.request(request),
         };
@@ -221,7 +189,10 @@ impl Engine {
             }
             Ok(answer) => Ok(answer),
             Err(error) if error.is_connect() => Err(EngineError::Connect(error)),
-            Err(error) => Err(EngineError::Closed(error)),
+            Err(error) => Err(match client_fault(&error) {
+                Some(why) => EngineError::Client(why),
+                None => EngineError::Closed(error),
+            }),
         }
     }
 
@@ -264,31 +235,26 @@ impl Engine {
             .header(header::ACCEPT, "application/json")
             .body(RequestBody::empty())
             .map_err(|_| EngineError::Target)?;
-        self.send(request, Some(&mut Silence::new(timeout))).await
+        self.send(request, Reuse::Kept, Some(&mut Silence::new(timeout)))
+            .await
     }
+}
+
+/// Whether the client's body is what failed.
+fn client_fault(error: &legacy::Error) -> Option<BodyError> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if let Some(why) = error.downcast_ref() {
+            return Some(*why);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_with_and_without_a_path() {
-        let route = |url: &str, path: &str| {
-            let url: EngineUrl = url.parse().unwrap();
-            url.route(path).unwrap().to_string()
-        };
-        assert_eq!(
-            route("http://h:8000", "/v1/x?a=b"),
-            "http://h:8000/v1/x?a=b"
-        );
-        assert_eq!(
-            route("http://h:8000/", "//v1/%2e/x"),
-            "http://h:8000//v1/%2e/x"
-        );
-        assert_eq!(route(" https://h/base/ ", "/x"), "https://h/base/x");
-        assert_eq!(route("http://[::1]:80", "/x"), "http://[::1]:80/x");
-    }
 
     #[test]
     fn a_tls_engine_needs_the_systems_certificates_and_nothing_else() {
@@ -297,24 +263,5 @@ mod tests {
         if let Err(error) = Engine::new(url) {
             assert!(!error.to_string().is_empty());
         }
-    }
-
-    #[test]
-    fn what_is_no_address_says_what_one_is() {
-        for text in ["", "h", "h:8000", "/v1", "ftp://h", "http://", "http:///x"] {
-            assert_eq!(
-                text.parse::<EngineUrl>(),
-                Err(EngineUrlError::Malformed),
-                "{text}"
-            );
-        }
-        assert_eq!(
-            "http://a:b@h".parse::<EngineUrl>(),
-            Err(EngineUrlError::Credentials)
-        );
-        assert_eq!(
-            "http://h/?x".parse::<EngineUrl>(),
-            Err(EngineUrlError::Query)
-        );
     }
 }

@@ -1,6 +1,6 @@
 //! Which headers cross the proxy, and what is read off them.
 
-use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use thiserror::Error;
 
 /// A request's identity, passed on to the engine and made if missing.
@@ -17,6 +17,9 @@ const ADMISSION: &str = "x-admission-";
 
 /// Headers that name the data-parallel rank a request is for.
 const RANK: [&str; 2] = ["x-data-parallel-rank", "x-dynamo-dp-rank"];
+
+/// Names a class of service, which only some clients may claim.
+const CLASS: &str = "x-slo-class";
 
 /// Headers that concern one connection and not the message.
 const HOP_BY_HOP: [&str; 8] = [
@@ -36,8 +39,8 @@ pub enum RankError {
     /// Not a decimal number from 0 to 4294967295.
     #[error("header {0} must be a rank id: a decimal number from 0 to 4294967295")]
     Malformed(&'static str),
-    /// Two headers, or two values, that name different ranks.
-    #[error("the rank headers name two ranks, {0} and {1}")]
+    /// Two headers, two values, or a header and the body, that name different ranks.
+    #[error("the request names two ranks, {0} and {1}")]
     Conflict(u32, u32),
 }
 
@@ -52,13 +55,22 @@ pub fn rank(headers: &HeaderMap) -> Result<Option<u32>, RankError> {
     for name in RANK {
         for value in headers.get_all(name) {
             let said = parse_rank(value).ok_or(RankError::Malformed(name))?;
-            match rank {
-                Some(before) if before != said => return Err(RankError::Conflict(before, said)),
-                _ => rank = Some(said),
-            }
+            rank = same_rank(rank, Some(said))?;
         }
     }
     Ok(rank)
+}
+
+/// The one rank that two places name.
+///
+/// # Errors
+///
+/// When they name two.
+pub fn same_rank(one: Option<u32>, other: Option<u32>) -> Result<Option<u32>, RankError> {
+    match (one, other) {
+        (Some(one), Some(other)) if one != other => Err(RankError::Conflict(one, other)),
+        _ => Ok(one.or(other)),
+    }
 }
 
 fn parse_rank(value: &HeaderValue) -> Option<u32> {
@@ -95,6 +107,24 @@ pub fn remove_admission(headers: &mut HeaderMap) {
         .collect();
     for name in ours {
         headers.remove(name);
+    }
+}
+
+/// Removes what a client that is not trusted may not claim: a rank, a class, and
+/// whatever begins with `x-admission-`.
+pub fn remove_claims(headers: &mut HeaderMap) {
+    for name in RANK.into_iter().chain([CLASS]) {
+        headers.remove(name);
+    }
+    remove_admission(headers);
+}
+
+/// Marks the headers that hold secrets, so that whoever prints them prints none.
+pub fn hide_secrets(headers: &mut HeaderMap) {
+    for name in [AUTHORIZATION, COOKIE, HeaderName::from_static("x-api-key")] {
+        if let http::header::Entry::Occupied(mut found) = headers.entry(name) {
+            found.iter_mut().for_each(|value| value.set_sensitive(true));
+        }
     }
 }
 
@@ -189,6 +219,34 @@ mod tests {
         ]);
         remove_admission(&mut answer);
         assert_eq!(answer, headers(&[("x-admissions", "kept")]));
+    }
+
+    #[test]
+    fn claims_are_a_rank_a_class_and_what_only_the_gate_may_say() {
+        let mut asked = headers(&[
+            ("X-Data-Parallel-Rank", "3"),
+            ("x-dynamo-dp-rank", "3"),
+            ("x-slo-class", "gold"),
+            ("x-admission-progress", "7"),
+            ("x-request-id", "mine"),
+        ]);
+        remove_claims(&mut asked);
+        assert_eq!(asked, headers(&[("x-request-id", "mine")]));
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let mut secret = headers(&[
+            ("authorization", "Bearer one"),
+            ("authorization", "Bearer two"),
+            ("cookie", "three"),
+            ("x-api-key", "four"),
+        ]);
+        hide_secrets(&mut secret);
+        let text = format!("{secret:?}");
+        for part in ["one", "two", "three", "four"] {
+            assert!(!text.contains(part), "{text}");
+        }
     }
 
     #[test]

@@ -6,20 +6,34 @@
 //!
 //! | part | what it holds |
 //! | --- | --- |
+//! | `writing` | clients that do not read |
 //! | [`watched`] | clients that leave |
+//! | [`patience`] | clients that send slowly |
 //! | [`headers`] | which headers cross |
+//! | [`rank_field`] | the rank in a body |
 //! | `sse` | events out of a stream's bytes |
 //! | `shapes` | what an event or an answer means |
 //! | [`first_token`] | the watcher that sees generation begin |
 //! | [`silence`] | engines that say nothing |
-//! | [`body`] | bodies that pass through |
+//! | [`budget`] | memory that queued requests share |
+//! | [`request_body`] | bodies on their way to the engine |
+//! | [`relay`] | bodies on their way back |
+//! | [`paced`] | those that their client does not take |
+//! | [`engine_url`] | the engine's address |
 //! | [`engine`] | connections to the engine |
 
-pub mod body;
+pub mod budget;
 pub mod engine;
+pub mod engine_url;
 pub mod first_token;
 pub mod headers;
+pub mod paced;
+pub mod patience;
+pub mod rank_field;
+pub mod relay;
+pub mod request_body;
 mod shapes;
 pub mod silence;
 mod sse;
 pub mod watched;
+mod writing;

@@ -1,8 +1,8 @@
 //! What one event of an engine's stream says: a token, the end, or neither.
 //!
 //! Known shapes: OpenAI chat, completions and responses; Anthropic messages;
-//! llama.cpp `/completion`; TGI; SGLang `/generate`; Dynamo's engine output,
-//! bare or annotated. Anything else that is not empty counts as a token, since
+//! llama.cpp `/completion`; TGI; SGLang `/generate`; KServe and Triton; Dynamo's
+//! engine output, bare or annotated. Anything else that is not empty counts as a token, since
 //! holding the waiting limit too long does more harm than ending it early.
 
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ fn generated(yes: bool) -> Meaning {
 const LABELS: [&str; 3] = ["role", "type", "index"];
 
 /// Where engines that do not speak OpenAI's or Anthropic's shapes put content.
-const FLAT: [&str; 8] = [
+const FLAT: [&str; 9] = [
     "text",
     "content",
     "reasoning_content",
@@ -39,6 +39,7 @@ const FLAT: [&str; 8] = [
     "token_ids",
     "output_ids",
     "tokens",
+    "outputs",
 ];
 
 /// Whether a block could end a request, by its look: cheap, and never wrong

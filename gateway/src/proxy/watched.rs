@@ -18,21 +18,29 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, join};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
+use super::writing::Writing;
+
 /// Whether the kernel tells of the end beside the data.
 const TOLD: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// The connection, and the watch over it, which the task that reads must await
-/// as well: it alone tells the end.
+/// as well: it alone tells the end. Writing fails once the client has taken
+/// nothing for `limit`.
 #[must_use]
-pub fn watched(stream: TcpStream) -> (impl AsyncRead + AsyncWrite + Unpin + Send, Watch) {
+pub fn watched(
+    stream: TcpStream,
+    limit: Duration,
+) -> (impl AsyncRead + AsyncWrite + Unpin + Send, Watch) {
     let (read, write) = stream.into_split();
     let read = Arc::new(read);
-    (join(Reading(Arc::clone(&read)), write), Watch(read))
+    let reading = Reading(Arc::clone(&read));
+    (join(reading, Writing::new(write, limit)), Watch(read))
 }
 
 /// Sees a client leave.

@@ -7,10 +7,11 @@ use http_body_util::{Either, Full};
 use serde_json::{Value, json};
 
 use super::slot::Slot;
-use crate::proxy::body::Relay;
+use crate::proxy::paced::Paced;
+use crate::proxy::relay::Relay;
 
 /// A body of our own, or the engine's passing through.
-pub type Body = Either<Full<Bytes>, Relay<Slot>>;
+pub type Body = Either<Full<Bytes>, Either<Relay<Slot>, Paced<Slot>>>;
 
 /// An answer to a client.
 pub type Answer = Response<Body>;

@@ -2,151 +2,96 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT_ENCODING, EXPECT, HOST, HeaderValue};
 use http::{Request, Response, StatusCode, Version, request};
-use http_body_util::{BodyExt, Either};
+use http_body_util::Either;
 use hyper::body::Incoming;
-use tidegate::{AdmissionOwned, Rejection};
-use tracing::debug;
+use tracing::{debug, warn};
 
-use super::answer::{Answer, error};
+use super::answer::{Answer, Body, error};
+use super::busy::{Counted, InProgress};
+use super::enter::enter;
 use super::own;
-use super::refusal::refusal;
 use super::routes::Route;
 use super::shared::Shared;
 use super::slot::Slot;
-use crate::proxy::body::{Relay, RequestBody};
+use crate::proxy::engine::Reuse;
 use crate::proxy::first_token::Watcher;
 use crate::proxy::headers;
+use crate::proxy::paced::Paced;
+use crate::proxy::relay::Relay;
+use crate::proxy::request_body::RequestBody;
 use crate::proxy::silence::Silence;
 
-/// How much of a refused request's body is read and thrown away, and for how
-/// long, so that its client gets to read the answer.
-const DISCARD_BYTES: usize = 1 << 20;
-const DISCARD_TIME: Duration = Duration::from_secs(2);
+/// What identifies a request in the log.
+struct Named {
+    id: HeaderValue,
+    traceparent: Option<HeaderValue>,
+}
 
 /// Answers one request. Dropping the future, which is what happens when the
-/// client leaves, cancels the request wherever it is.
+/// client leaves, cancels the request wherever it is. `trusted` is whether the
+/// client's claims are believed.
 pub(super) async fn handle(
     shared: Arc<Shared>,
     mut request: Request<Incoming>,
-) -> Result<Answer, Infallible> {
-    let id = headers::request_id(request.headers_mut());
-    let route = shared.routes.of(request.method(), request.uri());
-    let mut answer = match route {
-        Route::Metrics => own::metrics(&shared),
-        Route::Health => own::health(),
-        Route::Ready => own::ready(&shared).await,
-        Route::Gated => gated(&shared, request, &id).await,
-        Route::Open => {
-            let (head, body) = request.into_parts();
-            forward(&shared, head, RequestBody::new(body), None).await
-        }
+    trusted: bool,
+    progress: InProgress,
+) -> Result<Response<Counted<Body>>, Infallible> {
+    let crossing = request.headers_mut();
+    headers::hide_secrets(crossing);
+    headers::remove_hop_by_hop(crossing);
+    if !trusted {
+        headers::remove_claims(crossing);
+    }
+    let named = Named {
+        id: headers::request_id(crossing),
+        traceparent: crossing.get("traceparent").cloned(),
     };
-    debug!(?id, ?route, status = answer.status().as_u16(), "answered");
+    let route = shared.routes.of(request.method(), request.uri());
+    debug!(
+        id = text(&named.id),
+        traceparent = named.traceparent.as_ref().map(text),
+        method = %request.method(),
+        path = request.uri().path(),
+        ?route,
+        "asked"
+    );
+    let mut answer = match route {
+        Route::Own(route) => own::answer(&shared, route).await,
+        Route::Gated => pass(&shared, request, &named, Some(trusted)).await,
+        Route::Open => pass(&shared, request, &named, None).await,
+    };
+    debug!(
+        id = text(&named.id),
+        status = answer.status().as_u16(),
+        "answered"
+    );
     answer
         .headers_mut()
         .entry(headers::REQUEST_ID)
-        .or_insert(id);
-    Ok(answer)
+        .or_insert(named.id);
+    Ok(answer.map(|body| Counted::new(body, progress)))
 }
 
-async fn gated(shared: &Shared, request: Request<Incoming>, id: &HeaderValue) -> Answer {
-    let (head, body) = request.into_parts();
-    debug!(
-        ?id,
-        method = %head.method,
-        path = head.uri.path(),
-        traceparent = ?head.headers.get("traceparent"),
-        "asks to enter"
-    );
-    let mut body = RequestBody::new(body);
-    // A client that waits for leave to send its body gets it when admitted.
-    let expects = head.headers.contains_key(EXPECT);
-    match admit(shared, &head, &mut body, expects).await {
-        Ok(slot) => forward(shared, head, body, Some(slot)).await,
-        Err(answer) => {
-            if !expects {
-                discard(body);
-            }
-            *answer
-        }
-    }
-}
-
-/// Asks the gate, and waits for it. The body is read meanwhile, within the
-/// budget: the sooner it is here, the less an admitted request waits for it, and
-/// one that makes no sense gives its place up.
-async fn admit(
+/// Sends a request on, through the gate if `gated`, which then is whether its
+/// client is trusted.
+async fn pass(
     shared: &Shared,
-    head: &request::Parts,
-    body: &mut RequestBody,
-    expects: bool,
-) -> Result<Slot, Box<Answer>> {
-    if shared.is_draining() {
-        return Err(unavailable("The worker is shutting down"));
+    request: Request<Incoming>,
+    named: &Named,
+    gated: Option<bool>,
+) -> Answer {
+    let (head, body) = request.into_parts();
+    let body = RequestBody::new(body, shared.client_timeout);
+    let Some(trusted) = gated else {
+        return forward(shared, head, body, None, named).await;
+    };
+    match enter(shared, &head.headers, body, trusted).await {
+        Ok((slot, body)) => forward(shared, head, body, Some(slot), named).await,
+        Err(answer) => answer,
     }
-    let rank = headers::rank(&head.headers)
-        .map_err(|why| Box::new(error(StatusCode::BAD_REQUEST, &why.to_string())))?;
-    let admission = shared
-        .gate
-        .request_owned(rank)
-        .map_err(|rejection| refused(shared, &rejection))?;
-    let permit = match admission {
-        AdmissionOwned::Admitted(permit) => permit,
-        AdmissionOwned::Queued(ticket) => {
-            let since = Instant::now();
-            let permit = tokio::select! {
-                biased;
-                permit = ticket => permit,
-                why = body.read_ahead(&shared.budget), if !expects => {
-                    debug!(%why, "a queued request's body broke off");
-                    let message = "The request body broke off";
-                    return Err(Box::new(error(StatusCode::BAD_REQUEST, message)));
-                }
-            };
-            let permit = permit.map_err(|why| refused(shared, &why.into()))?;
-            shared.metrics.waited(permit.lane(), since.elapsed());
-            permit
-        }
-    };
-    Ok(Slot::new(permit, Arc::clone(&shared.drain)))
-}
-
-fn refused(shared: &Shared, rejection: &Rejection) -> Box<Answer> {
-    let Some(overload) = rejection.overload() else {
-        return unavailable("The worker has stopped");
-    };
-    debug!(%rejection, "refused");
-    let retry_after = shared.retry_after.then(|| {
-        let ahead = overload.counts;
-        shared.drain.retry_after(ahead, rand::random())
-    });
-    Box::new(refusal(shared.overload_status, overload, retry_after))
-}
-
-fn unavailable(message: &str) -> Box<Answer> {
-    Box::new(error(StatusCode::SERVICE_UNAVAILABLE, message))
-}
-
-/// Reads on for a client that is still sending what nobody wants, within
-/// bounds. Then the connection closes, or the HTTP/2 stream ends.
-fn discard(body: RequestBody) {
-    let Some(mut rest) = body.into_rest() else {
-        return;
-    };
-    tokio::spawn(tokio::time::timeout(DISCARD_TIME, async move {
-        let mut room = DISCARD_BYTES;
-        while let Some(Ok(frame)) = rest.frame().await {
-            let len = frame.data_ref().map_or(0, bytes::Bytes::len);
-            match room.checked_sub(len) {
-                Some(left) => room = left,
-                None => return,
-            }
-        }
-    }));
 }
 
 /// Sends a request on to the engine and its answer back. `slot` is what a gated
@@ -156,6 +101,7 @@ async fn forward(
     head: request::Parts,
     mut body: RequestBody,
     slot: Option<Slot>,
+    named: &Named,
 ) -> Answer {
     let mut silence = shared.engine_idle_timeout.map(Silence::new);
     if let Some(silence) = &silence {
@@ -166,27 +112,61 @@ async fn forward(
     *request.uri_mut() = head.uri;
     *request.headers_mut() = head.headers;
     let crossing = request.headers_mut();
-    headers::remove_hop_by_hop(crossing);
     crossing.remove(HOST);
     crossing.remove(EXPECT);
     if slot.is_some() {
         // So that there is something to read a first token from.
         crossing.remove(ACCEPT_ENCODING);
     }
-    match shared.engine.send(request, silence.as_mut()).await {
-        Ok(answer) => relay(answer, slot, silence).await,
+    let reuse = match slot {
+        Some(_) => Reuse::Never,
+        None => Reuse::Kept,
+    };
+    // The socket notices an HTTP/1.1 client that does not read.
+    let multiplexed = head.version == Version::HTTP_2;
+    match shared.engine.send(request, reuse, silence.as_mut()).await {
+        Ok(answer) => relay(shared, answer, slot, silence, multiplexed, named).await,
         Err(why) => {
             drop(slot);
-            debug!(
-                error = &why as &dyn std::error::Error,
-                "no answer from the engine"
-            );
+            failed(named, why.status(), &why);
             error(why.status(), &why.to_string())
         }
     }
 }
 
-async fn relay(answer: Response<Incoming>, slot: Option<Slot>, silence: Option<Silence>) -> Answer {
+fn failed(named: &Named, status: StatusCode, why: &dyn std::error::Error) {
+    let (id, traceparent) = (text(&named.id), named.traceparent.as_ref().map(text));
+    let error = causes(why);
+    if status.is_client_error() {
+        debug!(id, traceparent, error, "a request failed by itself");
+    } else {
+        warn!(id, traceparent, error, "no answer from the engine");
+    }
+}
+
+/// An error with what is behind it, on one line.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn text(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or("(not text)")
+}
+
+async fn relay(
+    shared: &Shared,
+    answer: Response<Incoming>,
+    slot: Option<Slot>,
+    silence: Option<Silence>,
+    multiplexed: bool,
+    named: &Named,
+) -> Answer {
     let (mut head, body) = answer.into_parts();
     let watcher = match slot {
         Some(_) => Watcher::for_response(&head.headers),
@@ -198,11 +178,13 @@ async fn relay(answer: Response<Incoming>, slot: Option<Slot>, silence: Option<S
     head.version = Version::HTTP_11;
     let mut body = Relay::new(body, watcher, slot, silence);
     if let Err(why) = body.begin().await {
-        debug!(
-            error = &why as &dyn std::error::Error,
-            "no body from the engine"
-        );
+        failed(named, why.status(), &why);
         return error(why.status(), &why.to_string());
     }
+    let body = if multiplexed {
+        Either::Right(Paced::new(body, shared.client_timeout))
+    } else {
+        Either::Left(body)
+    };
     Response::from_parts(head, Either::Right(body))
 }

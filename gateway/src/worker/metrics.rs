@@ -8,6 +8,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 use tidegate::{Gate, Lane};
 
 use super::error::ConfigError;
+use super::legacy;
 use super::prefix::parse_prefix;
 
 /// Upper bounds of the queue wait's buckets, in seconds: 12 from 1 ms to 60 s,
@@ -24,13 +25,16 @@ const METADATA: Metadata<'static> =
 pub struct Metrics {
     gate: Gate,
     prefix: String,
+    /// Whether the older names are shown too.
+    legacy: bool,
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
 }
 
 impl Metrics {
     /// Metrics of `gate`, each name after `prefix`, and each series labelled
-    /// with `worker_type` if there is one.
+    /// with `worker_type` if there is one; with `legacy`, under the older names
+    /// as well.
     ///
     /// # Errors
     /// A prefix that cannot begin a name.
@@ -38,6 +42,7 @@ impl Metrics {
         gate: Gate,
         prefix: &str,
         worker_type: Option<&str>,
+        legacy: bool,
     ) -> Result<Self, ConfigError> {
         let prefix = parse_prefix(prefix)
             .map_err(|said| ConfigError::Setting(format!("metrics prefix {prefix:?}: {said}")))?;
@@ -51,6 +56,7 @@ impl Metrics {
         let metrics = Self {
             gate,
             prefix,
+            legacy,
             handle: recorder.handle(),
             recorder,
         };
@@ -89,9 +95,13 @@ impl Metrics {
     /// Everything as it is now, in Prometheus' text format.
     pub(super) fn render(&self) -> String {
         self.gate.publish(&self.recorder, &self.prefix);
-        for lane in self.gate.snapshot().lanes {
+        let seen = self.gate.snapshot();
+        for lane in &seen.lanes {
             // A series that exists from the start, at zero.
             drop(self.waits(lane.lane));
+        }
+        if self.legacy {
+            legacy::publish(&self.recorder, &METADATA, &seen);
         }
         self.handle.render()
     }
@@ -119,7 +129,7 @@ mod tests {
             max_num_seqs: Some(2),
         })
         .unwrap();
-        let metrics = Metrics::new(gate, "p_", Some("decode")).unwrap();
+        let metrics = Metrics::new(gate, "p_", Some("decode"), false).unwrap();
         let text = metrics.render();
         let count = "p_queue_wait_seconds_count{worker_type=\"decode\",dp_rank=\"4\"}";
         assert!(text.contains(&format!("{count} 0\n")), "{text}");

@@ -7,24 +7,35 @@
 //! | `known` | what is known of the engine without asking it |
 //! | `error` | why there is no worker |
 //! | `prefix` | what may go before a metric's name |
+//! | [`trust`] | which clients are believed |
+//! | `path` | what paths mean |
 //! | [`routes`] | which requests are gated |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
 //! | `answer`, [`refusal`] | what the worker says itself |
-//! | [`config`] | flags, and everything that makes a worker |
-//! | [`metrics`] | `/metrics` |
+//! | [`args`], [`config`] | flags, and everything that makes a worker |
+//! | `legacy`, [`metrics`] | `/metrics` |
 //! | `shared` | what every request needs |
+//! | `pages` | where engines tell their size |
 //! | [`report`] | how the gate learns the engine's size |
+//! | `busy` | whether a connection has a request in progress |
 //! | `own` | the worker's own routes |
+//! | `enter` | a gated request's way in |
 //! | `forward` | a request's way: gate, engine, and back |
 //! | `serve` | connections |
 
 mod answer;
+pub mod args;
+mod busy;
 pub mod config;
+mod enter;
 mod error;
 mod forward;
 mod known;
+mod legacy;
 pub mod metrics;
 mod own;
+mod pages;
+mod path;
 mod prefix;
 pub mod refusal;
 pub mod report;
@@ -32,6 +43,7 @@ pub mod routes;
 mod serve;
 mod shared;
 pub mod slot;
+pub mod trust;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -40,18 +52,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tidegate::Gate;
+use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
-pub use config::{WorkerArgs, WorkerConfig, WorkerType};
+pub use args::WorkerArgs;
+pub use config::{WorkerConfig, WorkerType};
 pub use error::ConfigError;
 pub use known::KnownEngine;
+pub use trust::Trust;
 
-use crate::proxy::body::BufferBudget;
+use crate::cli::files;
+use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
 use metrics::Metrics;
 use routes::Routes;
-use serve::Tasks;
+use serve::{Purpose, Tasks};
 use shared::Shared;
 use slot::Drain;
 
@@ -67,6 +83,7 @@ const LAST_ANSWERS: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Worker {
     addr: SocketAddr,
+    admin_addr: Option<SocketAddr>,
     shared: Arc<Shared>,
     tasks: Arc<Tasks>,
     drain_timeout: Duration,
@@ -90,34 +107,55 @@ impl Worker {
             .map_err(ConfigError::from)?;
         let worker_type = config.worker_type.map(WorkerType::label);
         let shared = Arc::new(Shared {
-            metrics: Metrics::new(gate.clone(), &config.metrics_prefix, worker_type)?,
+            metrics: Metrics::new(
+                gate.clone(),
+                &config.metrics_prefix,
+                worker_type,
+                config.legacy_metrics,
+            )?,
             gate,
             engine: Engine::new(config.engine_url)?,
-            routes: Routes::new(config.gate_routes),
+            routes: match config.admin_listen {
+                None => Routes::new(config.gate_routes),
+                Some(_) => Routes::new(config.gate_routes).without_own(),
+            },
             drain: Arc::new(Drain::new()),
             budget: BufferBudget::new(config.buffer_budget),
             overload_status: config.overload_status,
             retry_after: config.retry_after,
             engine_idle_timeout: config.engine_idle_timeout,
+            client_timeout: config.client_timeout,
+            max_body: config.max_body,
+            rank_from_body: config.rank_from_body,
+            trust: config.trust,
             explicit_engine_limit: config.settings.engine_request_limit.is_some(),
             draining: AtomicBool::new(false),
         });
         let listener = serve::listen(config.listen)?;
         let addr = listener.local_addr()?;
+        let admin = config.admin_listen.map(serve::listen).transpose()?;
+        let admin_addr = admin.as_ref().map(TcpListener::local_addr).transpose()?;
         let tasks = Arc::new(Tasks::default());
-        tasks.all.spawn(serve::accept(
-            listener,
-            Arc::clone(&shared),
-            Arc::clone(&tasks),
-        ));
+        let traffic = Some((listener, Purpose::Traffic));
+        let operations = admin.map(|listener| (listener, Purpose::Operations));
+        for (listener, purpose) in traffic.into_iter().chain(operations) {
+            let (shared, of) = (Arc::clone(&shared), Arc::clone(&tasks));
+            tasks
+                .all
+                .spawn(serve::accept(listener, purpose, shared, of));
+        }
         spawn_until_stopped(&tasks, {
             let shared = Arc::clone(&shared);
             async move { report::discover(&shared, config.known_engine).await }
         });
         spawn_until_stopped(&tasks, upkeep(Arc::clone(&shared)));
         info!(%addr, engine = %shared.engine.url(), "worker listens");
+        if let Some(addr) = admin_addr {
+            info!(%addr, "worker listens for operations");
+        }
         Ok(Self {
             addr,
+            admin_addr,
             shared,
             drain_timeout: config.drain_timeout,
             _stop_on_drop: tasks.stop.clone().drop_guard(),
@@ -129,6 +167,12 @@ impl Worker {
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Where its own routes are, if they have a port of their own.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin_addr
     }
 
     /// Where to send requests to, from this machine.
@@ -189,6 +233,7 @@ impl Worker {
 /// # Errors
 /// As [`Worker::start`] and [`WorkerConfig::from_args`].
 pub async fn run(args: WorkerArgs, shutdown: CancellationToken) -> io::Result<()> {
+    files::raise_limit();
     let worker = Worker::start(WorkerConfig::from_args(args)?)?;
     shutdown.cancelled().await;
     worker.shutdown().await;

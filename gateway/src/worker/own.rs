@@ -1,11 +1,15 @@
 //! The worker's own routes. They never pass through the gate.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
 use serde_json::json;
 
-use super::answer::{Answer, json_body, own};
+use super::answer::{Answer, Body, error, json_body, own};
+use super::busy::{Counted, InProgress};
+use super::routes::OwnRoute;
 use super::shared::Shared;
 
 /// How long an engine may take to say that it is well.
@@ -14,19 +18,44 @@ const HEALTH_TIME: Duration = Duration::from_secs(2);
 /// Prometheus' text format.
 const METRICS_KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// What a route of the worker's own says.
+pub(super) async fn answer(shared: &Shared, route: OwnRoute) -> Answer {
+    match route {
+        OwnRoute::Metrics => metrics(shared),
+        OwnRoute::Health => health(),
+        OwnRoute::Ready => ready(shared).await,
+    }
+}
+
+/// What the listener for operations says, which knows nothing else.
+pub(super) async fn only(
+    shared: &Shared,
+    request: &Request<Incoming>,
+    progress: InProgress,
+) -> Result<Response<Counted<Body>>, Infallible> {
+    let said = match OwnRoute::of(request.method(), request.uri()) {
+        Some(route) => answer(shared, route).await,
+        None => {
+            let message = "only GET /metrics, /health and /ready are here";
+            error(StatusCode::NOT_FOUND, message)
+        }
+    };
+    Ok(said.map(|body| Counted::new(body, progress)))
+}
+
 /// Everything measured, as it is now.
-pub(super) fn metrics(shared: &Shared) -> Answer {
+fn metrics(shared: &Shared) -> Answer {
     own(StatusCode::OK, METRICS_KIND, shared.metrics.render())
 }
 
 /// This process is alive, whatever the engine does.
-pub(super) fn health() -> Answer {
+fn health() -> Answer {
     json_body(StatusCode::OK, &json!({ "status": "live" }))
 }
 
 /// Traffic is welcome: the engine answers its own `/health` (with anything but
 /// a server error, since not every engine has one), and no shutdown has begun.
-pub(super) async fn ready(shared: &Shared) -> Answer {
+async fn ready(shared: &Shared) -> Answer {
     if shared.is_draining() {
         return not_ready("shutting down");
     }

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
 use tidegate::EngineReport;
 use tracing::{debug, info, warn};
 
 pub use super::known::KnownEngine;
+use super::pages::KINDS;
 use super::shared::Shared;
 use crate::proxy::engine::{Engine, EngineError};
 
@@ -17,76 +17,6 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Pauses between attempts: doubled from the first up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(10);
-
-/// One kind of engine: where it tells its size, and how to read that.
-struct Kind {
-    name: &'static str,
-    path: &'static str,
-    read: fn(&Value) -> Option<EngineReport>,
-}
-
-/// The engines that tell their size.
-const KINDS: [Kind; 3] = [
-    Kind {
-        name: "SGLang",
-        path: "/get_server_info",
-        read: sglang,
-    },
-    Kind {
-        name: "llama.cpp",
-        path: "/props",
-        read: |page| one_rank(&page["total_slots"]),
-    },
-    Kind {
-        name: "TGI",
-        path: "/info",
-        read: |page| one_rank(&page["max_concurrent_requests"]),
-    },
-];
-
-/// SGLang counts `max_running_requests` over all ranks with data-parallel
-/// attention, and per rank without. Its ranks start at 0; whoever answers in
-/// its place may say where else, by the name of vLLM's setting.
-fn sglang(page: &Value) -> Option<EngineReport> {
-    let ranks = match page.get("dp_size") {
-        None | Some(Value::Null) => 1,
-        Some(size) => number(size).filter(|&size| size as usize <= tidegate::limits::MAX_RANKS)?,
-    };
-    let shared = page["enable_dp_attention"] == Value::Bool(true);
-    let measured = &page["internal_states"][0]["effective_max_running_requests_per_dp"];
-    let configured = count(&page["max_running_requests"]);
-    let per_rank = |all: u32| match shared {
-        true if all > 0 => (all / ranks).max(1),
-        _ => all,
-    };
-    let max_num_seqs = number(measured).or_else(|| configured.map(per_rank))?;
-    let first = match page.get("data_parallel_start_rank") {
-        None | Some(Value::Null) => 0,
-        Some(first) => u32::try_from(first.as_u64()?).ok()?,
-    };
-    let last = first.checked_add(ranks - 1)?;
-    Some(EngineReport {
-        ranks: (first..=last).collect(),
-        max_num_seqs: Some(max_num_seqs),
-    })
-}
-
-fn one_rank(max_num_seqs: &Value) -> Option<EngineReport> {
-    Some(EngineReport {
-        ranks: vec![0],
-        max_num_seqs: Some(count(max_num_seqs)?),
-    })
-}
-
-/// A number that fits.
-fn count(value: &Value) -> Option<u32> {
-    u32::try_from(value.as_u64()?).ok()
-}
-
-/// A positive number that fits.
-fn number(value: &Value) -> Option<u32> {
-    count(value).filter(|&number| number > 0)
-}
 
 /// Reports what is known, and asks the engine for the rest until it answers.
 /// Runs until then; cancel safe.
@@ -198,85 +128,7 @@ async fn ask(engine: &Engine) -> Result<(&'static str, EngineReport), &'static s
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn sglang_tells_ranks_and_size() {
-        let read =
-            |page: Value| sglang(&page).map(|report| (report.ranks.len(), report.max_num_seqs));
-        assert_eq!(
-            read(json!({"max_running_requests": 64})),
-            Some((1, Some(64)))
-        );
-        assert_eq!(
-            read(json!({"dp_size": 8, "max_running_requests": 64})),
-            Some((8, Some(64)))
-        );
-        assert_eq!(
-            read(json!({"dp_size": 8, "max_running_requests": 64, "enable_dp_attention": true})),
-            Some((8, Some(8)))
-        );
-        assert_eq!(
-            read(json!({
-                "dp_size": 2,
-                "max_running_requests": null,
-                "internal_states": [{"effective_max_running_requests_per_dp": 48}]
-            })),
-            Some((2, Some(48)))
-        );
-    }
-
-    #[test]
-    fn ranks_need_not_start_at_0() {
-        let read = |first: Value| {
-            let page =
-                json!({"dp_size": 2, "max_running_requests": 8, "data_parallel_start_rank": first});
-            sglang(&page).map(|report| report.ranks)
-        };
-        assert_eq!(read(json!(4)), Some(vec![4, 5]));
-        assert_eq!(read(json!(null)), Some(vec![0, 1]));
-        let last = u32::MAX - 1;
-        assert_eq!(read(json!(last)), Some(vec![last, u32::MAX]));
-        for unusable in [json!(u32::MAX), json!(-1), json!("4"), json!(1u64 << 32)] {
-            assert_eq!(read(unusable.clone()), None, "{unusable}");
-        }
-    }
-
-    #[test]
-    fn a_size_of_0_is_read_as_told() {
-        let read = |page: Value| sglang(&page).and_then(|report| report.max_num_seqs);
-        assert_eq!(read(json!({"max_running_requests": 0})), Some(0));
-        assert_eq!(
-            read(json!({"dp_size": 2, "max_running_requests": 0, "enable_dp_attention": true})),
-            Some(0)
-        );
-        let told = one_rank(&json!(0)).and_then(|report| report.max_num_seqs);
-        assert_eq!(told, Some(0));
-    }
-
-    #[test]
-    fn pages_that_tell_nothing_usable_are_no_report() {
-        for page in [
-            json!({}),
-            json!([]),
-            json!("x"),
-            json!({"max_running_requests": null}),
-            json!({"max_running_requests": -1}),
-            json!({"max_running_requests": 1e30}),
-            json!({"dp_size": 100_000, "max_running_requests": 8}),
-            json!({"dp_size": "two", "max_running_requests": 8}),
-        ] {
-            assert!(sglang(&page).is_none(), "{page}");
-        }
-        assert!(one_rank(&json!(null)).is_none());
-        assert!(one_rank(&json!(-1)).is_none());
-        assert_eq!(
-            one_rank(&json!(4)).and_then(|report| report.max_num_seqs),
-            Some(4)
-        );
-    }
 
     #[test]
     fn flags_alone_are_enough() {

@@ -1,15 +1,11 @@
-//! Which requests are gated.
-//!
-//! Paths are compared as engines understand them: percent-encoding undone once,
-//! empty and `.` parts dropped, `..` resolved, a slash at the end ignored. An
-//! encoded slash separates parts for some engines and belongs to one for others: a
-//! path is gated if either reading is. So no other spelling of a gated path slips
-//! past the gate. What is passed on is always the client's own spelling.
+//! Which requests are gated, whatever way their paths are spelled (see `path`).
 
 use std::str::FromStr;
 
 use http::{Method, Uri};
 use thiserror::Error;
+
+use super::path::{normalise, split_first};
 
 /// The generating routes of the engines in use. A part in braces stands for any
 /// one part of a path.
@@ -40,16 +36,39 @@ const NEVER_GATED: [&str; 6] = [
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
+    /// To the worker itself.
+    Own(OwnRoute),
+    /// To the engine, if the gate lets it.
+    Gated,
+    /// To the engine.
+    Open,
+}
+
+/// A route of the worker's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnRoute {
     /// `/metrics`: the gate's own.
     Metrics,
     /// `/health`: this process is alive.
     Health,
     /// `/ready`: the engine's health answers.
     Ready,
-    /// To the engine, if the gate lets it.
-    Gated,
-    /// To the engine.
-    Open,
+}
+
+impl OwnRoute {
+    /// The worker's own route that this asks for; only `GET` and `HEAD` reach one.
+    #[must_use]
+    pub fn of(method: &Method, uri: &Uri) -> Option<Self> {
+        if method != Method::GET && method != Method::HEAD {
+            return None;
+        }
+        match normalise(uri.path()).as_slice() {
+            [only] if only == "metrics" => Some(Self::Metrics),
+            [only] if only == "health" => Some(Self::Health),
+            [only] if only == "ready" => Some(Self::Ready),
+            _ => None,
+        }
+    }
 }
 
 /// A route to gate beside the known ones, as `--gate-route` takes it.
@@ -93,6 +112,8 @@ impl FromStr for GateRoute {
 #[derive(Clone, Debug)]
 pub struct Routes {
     gated: Vec<Vec<String>>,
+    /// The worker's own routes are among them, and not on a port of their own.
+    own: bool,
 }
 
 impl Routes {
@@ -103,25 +124,27 @@ impl Routes {
             gated: known
                 .chain(extra.into_iter().map(|route| route.0))
                 .collect(),
+            own: true,
         }
     }
 
-    /// Where a request goes. Only `POST` is gated, and only `GET` and `HEAD`
-    /// reach the worker's own routes.
+    /// Leaves the worker's own routes to the engine: they have a port of their own.
+    #[must_use]
+    pub fn without_own(mut self) -> Self {
+        self.own = false;
+        self
+    }
+
+    /// Where a request goes. Only `POST` is gated.
     #[must_use]
     pub fn of(&self, method: &Method, uri: &Uri) -> Route {
-        let parts = normalise(uri.path());
         if method == Method::POST {
-            let gated = self.gates(&parts) || self.gates(&split_first(uri.path()));
+            let path = uri.path();
+            let gated = self.gates(&normalise(path)) || self.gates(&split_first(path));
             return if gated { Route::Gated } else { Route::Open };
         }
-        if method != Method::GET && method != Method::HEAD {
-            return Route::Open;
-        }
-        match parts.as_slice() {
-            [only] if only == "metrics" => Route::Metrics,
-            [only] if only == "health" => Route::Health,
-            [only] if only == "ready" => Route::Ready,
+        match OwnRoute::of(method, uri) {
+            Some(route) if self.own => Route::Own(route),
             _ => Route::Open,
         }
     }
@@ -148,50 +171,6 @@ fn is_any(part: &str) -> bool {
 
 fn is_plain(part: &str) -> bool {
     !part.contains(['{', '}'])
-}
-
-/// A path's parts as engines understand them to which an encoded slash is one.
-fn normalise(path: &str) -> Vec<String> {
-    resolve(decode(path).split('/').map(str::to_owned))
-}
-
-/// A path's parts as the other engines understand them.
-fn split_first(path: &str) -> Vec<String> {
-    resolve(path.split('/').map(decode))
-}
-
-fn resolve(spelled: impl Iterator<Item = String>) -> Vec<String> {
-    let mut parts = Vec::new();
-    for part in spelled {
-        match part.as_str() {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            _ => parts.push(part),
-        }
-    }
-    parts
-}
-
-/// Undoes percent-encoding, an encoded slash included. What is no valid code
-/// stays as it is.
-fn decode(path: &str) -> String {
-    let bytes = path.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let code = (bytes[at] == b'%')
-            .then(|| Some(hex(*bytes.get(at + 1)?)? << 4 | hex(*bytes.get(at + 2)?)?))
-            .flatten();
-        decoded.push(code.unwrap_or(bytes[at]));
-        at += if code.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    (digit as char).to_digit(16).map(|value| value as u8)
 }
 
 #[cfg(test)]
@@ -266,10 +245,14 @@ mod tests {
     #[test]
     fn own_routes_answer_reads() {
         let get = |path: &str| Routes::new([]).of(&Method::GET, &path.parse().unwrap());
-        assert_eq!(get("/metrics"), Route::Metrics);
-        assert_eq!(get("/health/"), Route::Health);
-        assert_eq!(get("//ready?x"), Route::Ready);
+        assert_eq!(get("/metrics"), Route::Own(OwnRoute::Metrics));
+        assert_eq!(get("/health/"), Route::Own(OwnRoute::Health));
+        assert_eq!(get("//ready?x"), Route::Own(OwnRoute::Ready));
         assert_eq!(get("/v1/metrics"), Route::Open);
+        let apart = Routes::new([]).without_own();
+        for path in ["/metrics", "/health", "/ready"] {
+            assert_eq!(apart.of(&Method::GET, &path.parse().unwrap()), Route::Open);
+        }
     }
 
     #[test]

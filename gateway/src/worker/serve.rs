@@ -9,21 +9,36 @@ use std::time::Duration;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use super::forward;
+use super::busy::Busy;
 use super::shared::Shared;
+use super::{forward, own};
 use crate::proxy::watched::watched;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4096;
 
-/// How long a client may take for a request's head, and keep an HTTP/1.1
-/// connection without a request.
-const HEAD_TIME: Duration = Duration::from_secs(60);
+/// The most that is read from a client at a time, and the largest head.
+const READ_BYTES: usize = 64 << 10;
+
+/// Streams that an HTTP/2 client may have open at once: what waits at the gate is
+/// to be seen there, and not to wait in the client.
+const MAX_STREAMS: u32 = 10_000;
+
+/// What an HTTP/2 client may send unasked, on one stream and in all.
+const STREAM_WINDOW: u32 = 64 << 10;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+
+/// When a quiet connection is asked whether the client's machine is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// How long a connection has to end by itself once it is told to.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How often an HTTP/2 client is asked whether it is still there.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -58,22 +73,41 @@ pub(super) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {addr}: {error}")))
 }
 
+/// What a listener is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Requests of clients.
+    Traffic,
+    /// The worker's own routes, and nothing else.
+    Operations,
+}
+
 /// Accepts connections until stopped. While draining too: whoever comes then is
 /// told so, instead of finding nobody.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, tasks: Arc<Tasks>) {
+pub(super) async fn accept(
+    listener: TcpListener,
+    purpose: Purpose,
+    shared: Arc<Shared>,
+    tasks: Arc<Tasks>,
+) {
     let mut server = auto::Builder::new(TokioExecutor::new());
+    // How long a head may take is for `serve` to see, whatever the version.
     server
         .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME);
+        .header_read_timeout(None)
+        .max_buf_size(READ_BYTES);
     server
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(PING_INTERVAL);
+        .keep_alive_interval(PING_INTERVAL)
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(READ_BYTES as u32);
     loop {
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     warn!(%error, "could not accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -82,13 +116,15 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, tasks: Ar
             },
             () = tasks.stop.cancelled() => return,
         };
+        let trusted = shared.trust.covers(peer.ip());
         let connection = serve(
             server.clone(),
             stream,
+            (purpose == Purpose::Traffic).then_some(trusted),
             Arc::clone(&shared),
             Arc::clone(&tasks),
         );
-        if shared.is_draining() {
+        if purpose == Purpose::Operations || shared.is_draining() {
             tasks.all.spawn(connection);
         } else {
             tasks.all.spawn(tasks.old.track_future(connection));
@@ -96,21 +132,34 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, tasks: Ar
     }
 }
 
+/// Serves one connection. `traffic` is whether its client is trusted, or `None`
+/// if it may only ask for the worker's own routes.
 async fn serve(
     server: auto::Builder<TokioExecutor>,
     stream: TcpStream,
+    traffic: Option<bool>,
     shared: Arc<Shared>,
     tasks: Arc<Tasks>,
 ) {
-    // Tokens are small and must not wait for each other.
-    if let Err(error) = stream.set_nodelay(true) {
+    if let Err(error) = prepare(&stream) {
         debug!(%error, "a connection ended before it was served");
         return;
     }
+    let busy = Busy::new();
+    let patience = shared.client_timeout;
     // Who comes after the shutdown began is to be answered, not hung up on.
     let mut told = shared.is_draining();
-    let service = service_fn(|request| forward::handle(Arc::clone(&shared), request));
-    let (stream, watch) = watched(stream);
+    let mut quiet = false;
+    let service = service_fn(|request| {
+        let (shared, progress) = (Arc::clone(&shared), busy.begin());
+        async move {
+            match traffic {
+                Some(trusted) => forward::handle(shared, request, trusted, progress).await,
+                None => own::only(&shared, &request, progress).await,
+            }
+        }
+    });
+    let (stream, watch) = watched(stream, patience);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
     let mut gone = pin!(watch.gone());
     loop {
@@ -128,6 +177,14 @@ async fn serve(
                 debug!("a client left");
                 return;
             }
+            () = busy.quiet(if quiet { LAST_WORDS } else { patience }) => {
+                if quiet {
+                    debug!("a client asked for nothing for too long");
+                    return;
+                }
+                quiet = true;
+                connection.as_mut().graceful_shutdown();
+            }
             () = tasks.drain.cancelled(), if !told => {
                 told = true;
                 connection.as_mut().graceful_shutdown();
@@ -135,4 +192,14 @@ async fn serve(
             () = tasks.stop.cancelled() => return,
         }
     }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    // Tokens are small and must not wait for each other.
+    stream.set_nodelay(true)?;
+    // A machine that is gone says nothing.
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE)
+        .with_interval(KEEPALIVE / 3);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }

@@ -10,7 +10,8 @@ use tidegate::Gate;
 use super::metrics::Metrics;
 use super::routes::Routes;
 use super::slot::Drain;
-use crate::proxy::body::BufferBudget;
+use super::trust::Trust;
+use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
 
 /// One worker's parts.
@@ -25,6 +26,11 @@ pub(super) struct Shared {
     pub(super) overload_status: StatusCode,
     pub(super) retry_after: bool,
     pub(super) engine_idle_timeout: Option<Duration>,
+    pub(super) client_timeout: Duration,
+    /// Bytes that the body of a gated request may have.
+    pub(super) max_body: u64,
+    pub(super) rank_from_body: bool,
+    pub(super) trust: Trust,
     /// Someone set the engine request limit: the fallback is not in force.
     pub(super) explicit_engine_limit: bool,
     /// New gated requests are turned away.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate::{Counts, OwnedPermit};
 
-use crate::proxy::body::Hold;
+use crate::proxy::relay::Hold;
 
 /// A request's permit. Dropping it gives the permit back and counts it as done.
 #[derive(Debug)]

@@ -34,7 +34,11 @@ pub struct Running {
 
 impl Running {
     pub fn start(arguments: &[&str]) -> Self {
-        let mut command = tidegate(arguments);
+        Self::spawn(tidegate(arguments))
+    }
+
+    /// The same, prepared by the test.
+    pub fn spawn(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let lines = Arc::new(Mutex::new(Vec::new()));
@@ -61,6 +65,16 @@ impl Running {
     pub fn line(&self, part: &str) -> Option<String> {
         let lines = self.lines.lock().expect("no panics");
         lines.iter().find(|line| line.contains(part)).cloned()
+    }
+
+    /// Every line so far.
+    pub fn all(&self) -> String {
+        self.lines.lock().expect("no panics").join("\n")
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// The numbers of each line that begins with `start` and has only numbers

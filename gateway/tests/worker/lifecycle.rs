@@ -125,7 +125,12 @@ async fn the_engine_is_asked_until_it_tells_its_size() {
     assert_eq!(bench.snapshot().limits.engine_request_limit, 10_000);
     // At first it only knows nothing; then it turns out to be llama.cpp.
     for round in 0..2 {
-        for path in ["/get_server_info", "/props", "/info"] {
+        for path in [
+            "/get_server_info",
+            "/props",
+            "/info",
+            "/server_info?config_format=json",
+        ] {
             let mut call = bench.engine.call().await;
             assert!(
                 call.head.starts_with(&format!("get {path} ")),

@@ -1,12 +1,21 @@
 //! The worker over real sockets, in front of an engine that does exactly what a
 //! test tells it to.
 
+mod asking;
+mod cases;
+mod dialects;
 mod failing;
 mod hiding;
 mod leaving;
 mod lifecycle;
+mod operating;
+mod overload;
+mod oversize;
 mod passing;
 mod refusing;
+mod slow;
+mod smuggling;
 mod support;
 mod tokens;
+mod trusting;
 mod wire;

@@ -167,24 +167,49 @@ async fn a_body_beyond_the_budget_arrives_whole_as_well() {
 }
 
 #[tokio::test]
-async fn connections_to_the_engine_are_used_again_and_replaced_when_they_are_gone() {
+async fn connections_to_the_engine_are_used_again_by_what_is_not_gated() {
     let mut bench = Bench::start(1, 1, 0).await;
-    let mut client = bench.post().await;
+    let get = "GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n";
+    let mut client = bench.connect().await;
+    client.write(get).await;
     let mut call = bench.engine.call().await;
     for round in 0..3 {
-        call.body().await;
         call.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
             .await;
         assert_eq!(client.head().await, 200);
         client.body().await;
-        bench.holds(0, 0, 0).await;
         if round < 2 {
             // The client's connection is used again too.
-            client.write(post("")).await;
+            client.write(get).await;
             assert_eq!(call.head().await, 0);
         }
     }
     drop(call);
+    bench.idle().await;
+}
+
+/// As llama.cpp does it: a stream ends, nothing says that the connection does, and
+/// it does. The request that the gate lets out at this moment is not to be lost.
+#[tokio::test]
+async fn a_gated_request_has_a_connection_of_its_own() {
+    let mut bench = Bench::start(1, 1, 4).await;
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        clients.push(bench.post().await);
+    }
+    bench.holds(1, 1, 4).await;
+    for _ in 0..5 {
+        let mut call = bench.engine.call().await;
+        assert_eq!(call.header("connection"), Some("close"));
+        call.body().await;
+        call.write(EVENTS.replace("connection: close\r\n", ""))
+            .await;
+        call.write(token() + LAST).await;
+    }
+    for client in &mut clients {
+        assert_eq!(client.head().await, 200);
+        client.body().await;
+    }
     bench.idle().await;
 }
 

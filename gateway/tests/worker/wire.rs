@@ -35,6 +35,11 @@ impl Wire {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
+    /// The same, to an end that may have closed: whether it took the bytes.
+    pub async fn try_write(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).await.is_ok()
+    }
+
     /// Reads more; `false` once the other end has closed or reset.
     async fn more(&mut self) -> bool {
         matches!(self.stream.read_buf(&mut self.read).await, Ok(read) if read > 0)

@@ -154,6 +154,7 @@ fn llama_cpp_tgi_sglang_and_triton() {
             r#"{"text":"","output_ids":[],"meta_info":{"id":"x","finish_reason":null}}"#,
             r#"{"token":null,"generated_text":null}"#,
             r#"{"model_name":"m","text_output":""}"#,
+            r#"{"model_name":"m","id":"1","outputs":[]}"#,
         ],
     );
     each(
@@ -166,6 +167,7 @@ fn llama_cpp_tgi_sglang_and_triton() {
             r#"{"text":"","output_ids":[5],"meta_info":{}}"#,
             r#"{"text":"","meta_info":{"finish_reason":{"type":"length","length":8}}}"#,
             r#"{"model_name":"m","text_output":"a"}"#,
+            r#"{"model_name":"m","outputs":[{"name":"y","datatype":"FP32","shape":[1],"data":[0.5]}]}"#,
         ],
     );
 }

@@ -1,162 +1,23 @@
-//! Bodies that pass through: the request's, part of which may have been read
-//! while the request was queued, and the response's, which holds what the
-//! request occupies.
+//! Response bodies that pass through, and hold what the request occupies.
 
-use std::collections::VecDeque;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use thiserror::Error;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 
 use super::first_token::{Event, Watcher};
-use super::silence::{Silence, Upload};
+use super::request_body::{len, with_read};
+use super::silence::Silence;
 
 /// How long an engine may keep its side open after the last event.
 pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
-
-/// Memory that queued requests may fill with their bodies, shared by all of
-/// them.
-#[derive(Clone, Debug)]
-pub struct BufferBudget {
-    bytes: Arc<Semaphore>,
-    total: u32,
-}
-
-impl BufferBudget {
-    /// A budget of `total` bytes; 0 reads no body while its request is queued.
-    #[must_use]
-    pub fn new(total: u32) -> Self {
-        Self {
-            bytes: Arc::new(Semaphore::new(total as usize)),
-            total,
-        }
-    }
-
-    /// Waits until `len` bytes are free (the whole budget, if that is less).
-    async fn take(&self, len: usize) -> Option<OwnedSemaphorePermit> {
-        let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.total);
-        Arc::clone(&self.bytes).acquire_many_owned(len).await.ok()
-    }
-}
-
-/// A request body on its way to the engine: what was read ahead, then the rest.
-#[derive(Debug, Default)]
-pub struct RequestBody {
-    ahead: VecDeque<(Frame<Bytes>, Option<OwnedSemaphorePermit>)>,
-    rest: Option<Incoming>,
-    upload: Option<Upload>,
-}
-
-impl RequestBody {
-    /// A body of no bytes.
-    #[must_use]
-    pub fn empty() -> Self {
-        Self::default()
-    }
-
-    /// The body of a client's request, nothing of it read yet.
-    #[must_use]
-    pub fn new(rest: Incoming) -> Self {
-        Self {
-            rest: Some(rest),
-            ..Self::default()
-        }
-    }
-
-    /// Tells `upload` from now on how it goes.
-    pub fn tell(&mut self, upload: Upload) {
-        self.upload = Some(upload);
-    }
-
-    /// Reads on while the request waits, within `budget`; what does not fit
-    /// pauses the reading. Returns only when the body fails. Cancel safe: what
-    /// was read is kept.
-    ///
-    /// One frame (at most some 400 KiB) is read before its room is asked for.
-    pub async fn read_ahead(&mut self, budget: &BufferBudget) -> hyper::Error {
-        while budget.total > 0
-            && let Some(rest) = &mut self.rest
-            && let Some(frame) = rest.frame().await
-        {
-            match frame {
-                Ok(frame) => {
-                    let room = budget.take(len(&frame));
-                    self.ahead.push_back((frame, None));
-                    let room = room.await;
-                    if let Some((_, held)) = self.ahead.back_mut() {
-                        *held = room;
-                    }
-                }
-                Err(error) => return error,
-            }
-        }
-        pending().await
-    }
-
-    /// The part that no one has read, to be discarded. `None` if nothing is left.
-    #[must_use]
-    pub fn into_rest(self) -> Option<Incoming> {
-        self.rest.filter(|rest| !rest.is_end_stream())
-    }
-}
-
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let this = &mut *self;
-        let next = match (this.ahead.pop_front(), &mut this.rest) {
-            (Some((frame, _room)), _) => Poll::Ready(Some(Ok(frame))),
-            (None, Some(rest)) => Pin::new(rest).poll_frame(cx),
-            (None, None) => Poll::Ready(None),
-        };
-        if let Some(upload) = &this.upload {
-            match next {
-                Poll::Ready(_) => upload.moved(),
-                Poll::Pending => upload.waits(),
-            }
-        }
-        next
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty() && self.rest.as_ref().is_none_or(Incoming::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let rest = self
-            .rest
-            .as_ref()
-            .map_or(Some(0), |rest| rest.size_hint().exact());
-        let ahead: usize = self.ahead.iter().map(|(frame, _)| len(frame)).sum();
-        with_read(rest, ahead)
-    }
-}
-
-/// The size of `read` bytes and the rest of a body.
-fn with_read(rest: Option<u64>, read: usize) -> SizeHint {
-    rest.map_or_else(SizeHint::default, |rest| {
-        SizeHint::with_exact(rest + read as u64)
-    })
-}
-
-fn len(frame: &Frame<Bytes>) -> usize {
-    frame.data_ref().map_or(0, Bytes::len)
-}
 
 /// What a request occupies while its response is on the way. Dropping it gives
 /// everything back.
@@ -174,6 +35,9 @@ pub enum RelayError {
     /// The engine sent nothing for too long.
     #[error("the engine sent nothing for {0:?}")]
     Idle(Duration),
+    /// The client did not take what the engine sent.
+    #[error("the client took nothing for {0:?}")]
+    Unread(Duration),
 }
 
 impl RelayError {
@@ -183,6 +47,7 @@ impl RelayError {
         match self {
             Self::Engine(_) => StatusCode::BAD_GATEWAY,
             Self::Idle(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Unread(_) => StatusCode::REQUEST_TIMEOUT,
         }
     }
 }

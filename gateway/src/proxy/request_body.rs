@@ -1,0 +1,239 @@
+//! Request bodies on their way to the engine, part of which may have been read
+//! while the request was queued.
+
+use std::collections::VecDeque;
+use std::future::{pending, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use thiserror::Error;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::budget::BufferBudget;
+use super::patience::Patience;
+use super::silence::Upload;
+
+/// What is held for a body that is read whole and does not say how long it is.
+const UNSIZED: u32 = 4 << 20;
+
+/// What is wrong with a client's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BodyError {
+    /// It ended too early, or is no HTTP.
+    #[error("the request body broke off")]
+    Broken,
+    /// Nothing of it came for too long, or too little.
+    #[error(
+        "the request body came too slowly: it may pause for {0:?} in all and must then keep up 1 KiB a second"
+    )]
+    Slow(Duration),
+    /// It is larger than this.
+    #[error("the request body is larger than {0} bytes")]
+    TooLarge(u64),
+}
+
+impl BodyError {
+    /// The status that tells the client.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Broken => StatusCode::BAD_REQUEST,
+            Self::Slow(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        }
+    }
+}
+
+/// A request body: what was read ahead, then the rest.
+#[derive(Debug, Default)]
+pub struct RequestBody {
+    ahead: VecDeque<(Frame<Bytes>, Option<OwnedSemaphorePermit>)>,
+    rest: Option<Incoming>,
+    upload: Option<Upload>,
+    patience: Option<Patience>,
+    /// How much it may be, and how much of that is left.
+    most: Option<(u64, u64)>,
+}
+
+impl RequestBody {
+    /// A body of no bytes.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The body of a client's request, nothing of it read yet.
+    #[must_use]
+    pub fn new(rest: Incoming, patience: Duration) -> Self {
+        Self {
+            rest: Some(rest),
+            patience: Some(Patience::new(patience)),
+            ..Self::default()
+        }
+    }
+
+    /// Tells `upload` from now on how it goes.
+    pub fn tell(&mut self, upload: Upload) {
+        self.upload = Some(upload);
+    }
+
+    /// Lets it be `most` bytes long.
+    ///
+    /// # Errors
+    /// It says itself that it is longer.
+    pub fn limit(&mut self, most: u64) -> Result<(), BodyError> {
+        self.most = Some((most, most));
+        match self.size_hint().lower() {
+            announced if announced > most => Err(BodyError::TooLarge(most)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads on while the request waits, within `budget`; what does not fit
+    /// pauses the reading. Returns only when the body fails. Cancel safe: what
+    /// was read is kept.
+    ///
+    /// One frame (at most 64 KiB) is read before its room is asked for.
+    pub async fn read_ahead(&mut self, budget: &BufferBudget) -> BodyError {
+        while budget.total() > 0
+            && let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await
+        {
+            match frame {
+                Ok(frame) => {
+                    let room = budget.take(len(&frame));
+                    self.ahead.push_back((frame, None));
+                    let room = room.await;
+                    if let Some((_, held)) = self.ahead.back_mut() {
+                        *held = room;
+                    }
+                }
+                Err(error) => return error,
+            }
+        }
+        pending().await
+    }
+
+    /// Reads all of it, within `budget`. Room for the whole is taken before the
+    /// first byte, so that bodies which are half here never wait for each other.
+    ///
+    /// # Errors
+    /// The body fails, or cannot fit the budget.
+    pub async fn read_whole(&mut self, budget: &BufferBudget) -> Result<(), BodyError> {
+        let exact = self.rest.as_ref().map(|rest| rest.size_hint().exact());
+        let most = match exact.flatten() {
+            Some(len) => u32::try_from(len).unwrap_or(u32::MAX),
+            None => UNSIZED.min(budget.total()),
+        };
+        if most > budget.total() {
+            return Err(BodyError::TooLarge(budget.total().into()));
+        }
+        let mut held = budget.take(most as usize).await;
+        while let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await {
+            let frame = frame?;
+            let room = held.as_mut().and_then(|held| held.split(len(&frame)));
+            if room.is_none() {
+                return Err(BodyError::TooLarge(most.into()));
+            }
+            self.ahead.push_back((frame, room));
+        }
+        Ok(())
+    }
+
+    /// What has been read and not passed on, piece by piece.
+    pub fn read_so_far(&self) -> impl Iterator<Item = &[u8]> {
+        self.ahead
+            .iter()
+            .filter_map(|(frame, _)| frame.data_ref().map(Bytes::as_ref))
+    }
+
+    /// The part that no one has read, to be discarded. `None` if nothing is left.
+    #[must_use]
+    pub fn into_rest(self) -> Option<Incoming> {
+        self.rest.filter(|rest| !rest.is_end_stream())
+    }
+
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some(rest) = &mut self.rest else {
+            return Poll::Ready(None);
+        };
+        let Poll::Ready(next) = Pin::new(rest).poll_frame(cx) else {
+            let Some(patience) = &mut self.patience else {
+                return Poll::Pending;
+            };
+            let limit = ready!(patience.poll_over(cx));
+            return Poll::Ready(Some(Err(BodyError::Slow(limit))));
+        };
+        Poll::Ready(match next {
+            None => {
+                self.rest = None;
+                None
+            }
+            Some(Err(_)) => Some(Err(BodyError::Broken)),
+            Some(Ok(frame)) => Some(self.count(len(&frame)).map(|()| frame)),
+        })
+    }
+
+    fn count(&mut self, len: usize) -> Result<(), BodyError> {
+        if let Some(patience) = &mut self.patience {
+            patience.moved(len);
+        }
+        if let Some((most, left)) = &mut self.most {
+            *left = left
+                .checked_sub(len as u64)
+                .ok_or(BodyError::TooLarge(*most))?;
+        }
+        Ok(())
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        let next = match this.ahead.pop_front() {
+            Some((frame, _room)) => Poll::Ready(Some(Ok(frame))),
+            None => this.poll_rest(cx),
+        };
+        if let Some(upload) = &this.upload {
+            match next {
+                Poll::Ready(_) => upload.moved(),
+                Poll::Pending => upload.waits(),
+            }
+        }
+        next
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ahead.is_empty() && self.rest.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self
+            .rest
+            .as_ref()
+            .map_or(Some(0), |rest| rest.size_hint().exact());
+        let ahead: usize = self.ahead.iter().map(|(frame, _)| len(frame)).sum();
+        with_read(rest, ahead)
+    }
+}
+
+/// The size of `read` bytes and the rest of a body.
+pub(super) fn with_read(rest: Option<u64>, read: usize) -> SizeHint {
+    rest.map_or_else(SizeHint::default, |rest| {
+        SizeHint::with_exact(rest + read as u64)
+    })
+}
+
+pub(super) fn len(frame: &Frame<Bytes>) -> usize {
+    frame.data_ref().map_or(0, Bytes::len)
+}

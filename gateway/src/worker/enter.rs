@@ -1,0 +1,128 @@
+//! A gated request's way in: who it is for, the gate, and what is said to those
+//! that do not get in.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::EXPECT;
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use tidegate::{AdmissionOwned, Rejection};
+use tracing::debug;
+
+use super::answer::{Answer, error};
+use super::refusal::refusal;
+use super::shared::Shared;
+use super::slot::Slot;
+use crate::proxy::request_body::{BodyError, RequestBody};
+use crate::proxy::{headers, rank_field};
+
+/// How much of a refused request's body is read and thrown away, and for how
+/// long, so that its client gets to read the answer.
+const DISCARD_BYTES: usize = 1 << 20;
+const DISCARD_TIME: Duration = Duration::from_secs(2);
+
+/// Waits for the gate. `Err` is the answer of a request that does not get in,
+/// whose body is then thrown away.
+pub(super) async fn enter(
+    shared: &Shared,
+    head: &HeaderMap,
+    mut body: RequestBody,
+    trusted: bool,
+) -> Result<(Slot, RequestBody), Answer> {
+    // A client that waits for leave to send its body gets it when admitted.
+    let expects = head.contains_key(EXPECT);
+    match admit(shared, head, &mut body, expects, trusted).await {
+        Ok(slot) => Ok((slot, body)),
+        Err(answer) => {
+            if !expects {
+                discard(body);
+            }
+            Err(*answer)
+        }
+    }
+}
+
+/// Asks the gate, and waits for it. The body is read meanwhile, within the
+/// budget: the sooner it is here, the less an admitted request waits for it, and
+/// one that makes no sense gives its place up.
+async fn admit(
+    shared: &Shared,
+    head: &HeaderMap,
+    body: &mut RequestBody,
+    expects: bool,
+    trusted: bool,
+) -> Result<Slot, Box<Answer>> {
+    if shared.is_draining() {
+        return Err(unavailable("The worker is shutting down"));
+    }
+    body.limit(shared.max_body).map_err(unusable)?;
+    let mut rank = headers::rank(head).map_err(|why| mistake(&why))?;
+    if shared.rank_from_body && trusted {
+        body.read_whole(&shared.budget).await.map_err(unusable)?;
+        let named = rank_field::rank(body.read_so_far()).map_err(|why| mistake(&why))?;
+        rank = headers::same_rank(rank, named).map_err(|why| mistake(&why))?;
+    }
+    let admission = shared
+        .gate
+        .request_owned(rank)
+        .map_err(|rejection| refused(shared, &rejection))?;
+    let permit = match admission {
+        AdmissionOwned::Admitted(permit) => permit,
+        AdmissionOwned::Queued(ticket) => {
+            let since = Instant::now();
+            let permit = tokio::select! {
+                biased;
+                permit = ticket => permit,
+                why = body.read_ahead(&shared.budget), if !expects => return Err(unusable(why)),
+            };
+            let permit = permit.map_err(|why| refused(shared, &why.into()))?;
+            shared.metrics.waited(permit.lane(), since.elapsed());
+            permit
+        }
+    };
+    Ok(Slot::new(permit, Arc::clone(&shared.drain)))
+}
+
+fn mistake(why: &dyn std::error::Error) -> Box<Answer> {
+    Box::new(error(StatusCode::BAD_REQUEST, &why.to_string()))
+}
+
+fn unusable(why: BodyError) -> Box<Answer> {
+    debug!(%why, "a request's body is not usable");
+    Box::new(error(why.status(), &why.to_string()))
+}
+
+fn refused(shared: &Shared, rejection: &Rejection) -> Box<Answer> {
+    let Some(overload) = rejection.overload() else {
+        return unavailable("The worker has stopped");
+    };
+    debug!(%rejection, "refused");
+    let retry_after = shared.retry_after.then(|| {
+        let ahead = overload.counts;
+        shared.drain.retry_after(ahead, rand::random())
+    });
+    Box::new(refusal(shared.overload_status, overload, retry_after))
+}
+
+fn unavailable(message: &str) -> Box<Answer> {
+    Box::new(error(StatusCode::SERVICE_UNAVAILABLE, message))
+}
+
+/// Reads on for a client that is still sending what nobody wants, within
+/// bounds. Then the connection closes, or the HTTP/2 stream ends.
+fn discard(body: RequestBody) {
+    let Some(mut rest) = body.into_rest() else {
+        return;
+    };
+    tokio::spawn(tokio::time::timeout(DISCARD_TIME, async move {
+        let mut room = DISCARD_BYTES;
+        while let Some(Ok(frame)) = rest.frame().await {
+            let len = frame.data_ref().map_or(0, bytes::Bytes::len);
+            match room.checked_sub(len) {
+                Some(left) => room = left,
+                None => return,
+            }
+        }
+    }));
+}
