@@ -18,11 +18,13 @@ fn a_turn_sees_no_arrival_before_one_that_queued_earlier() {
         "marks are read one after another, and order still holds",
         || {
             let gate = handle(manual(1, 1, 3));
-            let holder = enter(&gate, None);
+            let mut holder = enter(&gate, None);
             // The first two slots are one chunk, and those that follow another: the
             // next two arrivals are marked in different words.
             let [first, second, third] = [(); 3].map(|()| queue(&gate, None));
             drop((second, third, first));
+            // Rings for a turn, which finds no running place yet.
+            holder.first_token();
             let other = gate.clone();
             let turn = thread::spawn(move || other.settle());
             let mut older = gate.request_owned(None).expect("there is queue room");
