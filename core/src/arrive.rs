@@ -32,7 +32,7 @@ impl Shared {
             return self.enter_unranked_at_once();
         };
         let counter = state.counters.mine(Event::AdmittedDirect);
-        self.budget.share(home as usize).enter().ok()?;
+        self.budget.share(home as usize).enter(Who::Newcomer).ok()?;
         counter.count();
         Some(Hold::new(home + 1, home, Source::Direct))
     }
@@ -42,7 +42,7 @@ impl Shared {
         let counter = self.unspecified.counters.mine(Event::AdmittedDirect);
         let hint = self.budget.hint();
         let share = self.budget.share(hint as usize);
-        share.enter_shared().ok()?;
+        share.enter_shared(Who::Newcomer).ok()?;
         counter.count();
         Some(Hold::new(0, hint, Source::Direct))
     }

@@ -64,16 +64,19 @@ impl Budget {
         ((u64::from(spread) * self.len() as u64) >> 32) as u32
     }
 
-    /// A ranked request enters whose tokens are not all at home: takes them into
-    /// the hand, the running one first, so that of two half-takers one goes on.
-    /// `told` hears the flags of what it had to put back.
+    /// A ranked request enters: in one step, or where its tokens are not all at home
+    /// by taking them into the hand, the running one first, so that of two half-takers
+    /// one goes on. `told` hears the flags of what it had to put back.
     pub(crate) fn enter_ranked(
         &self,
         home: usize,
         who: Who,
         told: &mut impl FnMut(Flags),
     ) -> Result<(), Lack> {
-        own_lack(self.share(home).load(), who)?;
+        match self.share(home).enter(who) {
+            Ok(()) => return Ok(()),
+            Err(denied) => own_lack(denied, who)?,
+        }
         self.take_both(home, who, told)?;
         self.share(home).occupy(who).map_err(|denied| {
             told(self.put_both(home));
@@ -88,18 +91,16 @@ impl Budget {
         who: Who,
         told: &mut impl FnMut(Flags),
     ) -> Result<usize, Lack> {
-        if who == Who::Newcomer {
-            let shares = self.len();
-            let mut closed = false;
-            for index in (hint..shares).chain(0..hint.min(shares)) {
-                match self.share(index).enter_shared() {
-                    Ok(()) => return Ok(index),
-                    Err(denied) => closed |= denied.has(I),
-                }
+        let shares = self.len();
+        let mut closed = false;
+        for index in (hint..shares).chain(0..hint.min(shares)) {
+            match self.share(index).enter_shared(who) {
+                Ok(()) => return Ok(index),
+                Err(denied) => closed |= denied.has(I),
             }
-            if closed {
-                return Err(Lack::Shut);
-            }
+        }
+        if closed && who == Who::Newcomer {
+            return Err(Lack::Shut);
         }
         self.take_both(hint, who, told)
     }

@@ -274,7 +274,8 @@ impl Budget {
 
     pub fn enter_ranked(&self, home: usize) -> bool {
         let told = &mut |_: Flags| ();
-        self.0.share(home).enter().is_ok() || self.0.enter_ranked(home, Who::Newcomer, told).is_ok()
+        self.0.share(home).enter(Who::Newcomer).is_ok()
+            || self.0.enter_ranked(home, Who::Newcomer, told).is_ok()
     }
 
     /// The share where it should give back.

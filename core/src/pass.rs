@@ -13,10 +13,10 @@ use crate::word::step::{Relaxed, Who};
 use crate::word::{I, L, N};
 
 /// Offers, and so wakers kept, before a turn is given up to wake them.
-const BATCH: usize = 32;
+const BATCH: usize = 8;
 
 /// Batches in the turn of a thread that assists.
-const ASSIST_BATCHES: usize = if cfg!(tidegate_loom) { usize::MAX } else { 4 };
+const ASSIST_BATCHES: usize = if cfg!(tidegate_loom) { usize::MAX } else { 16 };
 
 /// Whom to wake once the turn has ended: foreign code never runs within.
 struct Wakers {
@@ -109,19 +109,19 @@ impl Shared {
     /// The turn that this thread has started: at most so many batches. False if
     /// something may be left; then the turn is wanted.
     fn run_turn(&self, batches: usize) -> bool {
+        let mut wakers = Wakers::new();
         for _ in 0..batches {
-            let mut wakers = Wakers::new();
             let done = self.batch(&mut wakers);
             let ended = if done { self.turn.try_end() } else { false };
             if ended {
-                self.wake(wakers);
+                self.wake(&mut wakers);
                 return true;
             }
             // Something is left. Foreign code does not run within a turn: it is
             // given up for the wakers, and begun anew.
             if !wakers.is_empty() {
                 self.turn.hand_over();
-                self.wake(wakers);
+                self.wake(&mut wakers);
                 if !self.turn.try_start() {
                     // Somebody else goes on with it.
                     return true;
@@ -133,12 +133,13 @@ impl Shared {
     }
 
     /// After a turn, or between two.
-    fn wake(&self, wakers: Wakers) {
-        wakers.kept.into_iter().flatten().for_each(wake);
-        if wakers.everybody {
+    fn wake(&self, wakers: &mut Wakers) {
+        let kept = &mut wakers.kept[..std::mem::take(&mut wakers.count)];
+        kept.iter_mut().filter_map(Option::take).for_each(wake);
+        if std::mem::take(&mut wakers.everybody) {
             self.slots.take_wakers().for_each(wake);
         }
-        if wakers.listeners {
+        if std::mem::take(&mut wakers.listeners) {
             self.fire_room();
         }
     }

@@ -2,7 +2,7 @@
 #![cfg(tidegate_loom)]
 
 use loom::thread;
-use tidegate::{Gate, Settings};
+use tidegate::Gate;
 use tidegate_loom_tests::{
     check, check_at_length, enter, gate, granted, handle, idle, is_in, look, manual, queue, report,
     settings, with_ranks,
@@ -29,20 +29,14 @@ fn after_a_shrink_nobody_enters_above_the_new_limit() {
 
 #[test]
 fn a_shrink_whose_turn_another_runs_holds_once_it_has_returned() {
-    check_at_length(
+    check(
         3,
         "who resizes does not always run the turn after it",
         || {
-            let gate = handle(gate(2, 2, 0));
+            let gate = handle(manual(2, 2, 0));
             let [first, _second] = [enter(&gate, None), enter(&gate, None)];
             let other = gate.clone();
-            let thread = thread::spawn(move || {
-                let queue = Settings {
-                    request_queue_limit: Some(1),
-                    ..Settings::default()
-                };
-                other.set_limits(queue).unwrap();
-            });
+            let thread = thread::spawn(move || other.settle());
             gate.set_limits(settings(1, 1, 0)).unwrap();
             drop(first);
             assert!(gate.try_admit(None).is_err(), "one is running");

@@ -39,14 +39,15 @@ impl Cell {
 
     /// [`step::enter`]: one CAS on the home word.
     #[inline]
-    pub(crate) fn enter(&self) -> Result<(), Denied> {
-        self.apply(step::enter, true).map(|_| ())
+    pub(crate) fn enter(&self, who: Who) -> Result<(), Denied> {
+        self.apply(|word| step::enter(word, who), true).map(|_| ())
     }
 
     /// [`step::enter_shared`]: one CAS.
     #[inline]
-    pub(crate) fn enter_shared(&self) -> Result<(), Denied> {
-        self.apply(step::enter_shared, true).map(|_| ())
+    pub(crate) fn enter_shared(&self, who: Who) -> Result<(), Denied> {
+        self.apply(|word| step::enter_shared(word, who), true)
+            .map(|_| ())
     }
 
     /// [`step::occupy`].

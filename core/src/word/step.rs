@@ -3,10 +3,10 @@
 //!
 //! | step | needs | a | b | f | g |
 //! | --- | --- | --- | --- | --- | --- |
-//! | `enter` (ranked, at home) | a, b, f, g > 0, no N, no I | -1 | -1 | -1 | -1 |
-//! | `enter_shared` (unranked) | f, g > 0, no I | | | -1 | -1 |
-//! | `occupy` (ranked, tokens in hand) | a, b > 0 | -1 | -1 | | |
-//! | `take` (a token into the hand) | f or g > 0, no I for newcomers | | | -1 or | -1 |
+//! | `enter` (ranked, at home) | a, b, f, g > 0; newcomers no N, no I | -1 | -1 | -1 | -1 |
+//! | `enter_shared` (unranked) | f, g > 0; newcomers no I | | | -1 | -1 |
+//! | `occupy` (ranked, tokens in hand) | a, b > 0; newcomers no N, no I | -1 | -1 | | |
+//! | `take` (a token into the hand) | f or g > 0; newcomers no I | | | -1 or | -1 |
 //! | `put` (a token from the hand) | f < a, or g < b | | | +1 or | +1 |
 //! | `drain`, `fill` (the turn, when limits move) | as `take`, `put`, many at once | | | | |
 //! | `shrink` (the turn) | nothing | own room less; of the tokens, those it leaves no room for | | | |
@@ -37,33 +37,40 @@ const ALL_HOLD: u64 = BIAS << A | BIAS << B | BIAS << F | BIAS << G;
 const SHARED_HOLD: u64 = BIAS << F | BIAS << G;
 const OWN_HOLD: u64 = BIAS << A | BIAS << B;
 
-/// A ranked newcomer, decided on its rank's word alone.
-#[inline]
-pub(crate) fn enter(word: Word) -> Option<Word> {
-    let new = word + ONE;
-    (new.0 & (ALL_HOLD | N | I) == ALL_HOLD).then_some(new)
+impl Who {
+    /// Of these flags, those that shut it out.
+    #[inline]
+    fn heeds(self, flags: u64) -> u64 {
+        match self {
+            Who::Newcomer => flags,
+            Who::Entitled => 0,
+        }
+    }
 }
 
-/// An unranked newcomer, decided on the word of any one share.
+/// A ranked request, decided on its rank's word alone.
 #[inline]
-pub(crate) fn enter_shared(word: Word) -> Option<Word> {
+pub(crate) fn enter(word: Word, who: Who) -> Option<Word> {
+    let new = word + ONE;
+    (new.0 & (ALL_HOLD | who.heeds(N | I)) == ALL_HOLD).then_some(new)
+}
+
+/// An unranked request, decided on the word of any one share.
+#[inline]
+pub(crate) fn enter_shared(word: Word, who: Who) -> Option<Word> {
     let new = word + ONE_SHARED;
-    (new.0 & (SHARED_HOLD | I) == SHARED_HOLD).then_some(new)
+    (new.0 & (SHARED_HOLD | who.heeds(I)) == SHARED_HOLD).then_some(new)
 }
 
 /// A ranked request that has a token of each kind in hand enters its rank.
 pub(crate) fn occupy(word: Word, who: Who) -> Option<Word> {
     let new = word + ONE_OWN;
-    let shut = match who {
-        Who::Newcomer => N | I,
-        Who::Entitled => 0,
-    };
-    (new.0 & (OWN_HOLD | shut) == OWN_HOLD).then_some(new)
+    (new.0 & (OWN_HOLD | who.heeds(N | I)) == OWN_HOLD).then_some(new)
 }
 
 /// Takes one token into the hand.
 pub(crate) fn take(word: Word, kind: Kind, who: Who) -> Option<Word> {
-    let open = who != Who::Newcomer || !word.has(I);
+    let open = !word.has(who.heeds(I));
     (open && word.free(kind) > 0).then(|| word + Delta::tokens(kind, -1))
 }
 
@@ -125,6 +132,8 @@ mod tests {
     use super::super::{L, MASK, MAX_LIMIT};
     use super::*;
 
+    const NEW: Who = Who::Newcomer;
+
     fn word(a: i64, b: i64, f: i64, g: i64) -> Word {
         Word::new((0, 0), (0, 0))
             + Delta::of(A, a)
@@ -143,32 +152,37 @@ mod tests {
 
     #[test]
     fn entering_needs_every_field_and_no_flag() {
-        assert_eq!(enter(word(1, 1, 1, 1)), Some(word(0, 0, 0, 0)));
+        assert_eq!(enter(word(1, 1, 1, 1), NEW), Some(word(0, 0, 0, 0)));
         for lacking in [
             word(0, 1, 1, 1),
             word(1, 0, 1, 1),
             word(1, 1, 0, 1),
             word(1, 1, 1, 0),
         ] {
-            assert_eq!(enter(lacking), None, "{lacking:?}");
+            assert_eq!(enter(lacking, NEW), None, "{lacking:?}");
         }
-        assert_eq!(enter(word(-3, 5, 5, 5)), None);
+        assert_eq!(enter(word(-3, 5, 5, 5), NEW), None);
         for flag in [N, I] {
-            assert_eq!(enter(Word(word(1, 1, 1, 1).0 | flag)), None);
+            let shut = Word(word(1, 1, 1, 1).0 | flag);
+            assert_eq!(enter(shut, NEW), None);
+            assert!(enter(shut, Who::Entitled).is_some());
         }
         assert!(
-            enter(Word(word(1, 1, 1, 1).0 | L)).is_some(),
+            enter(Word(word(1, 1, 1, 1).0 | L), NEW).is_some(),
             "listening shuts nobody out"
         );
     }
 
     #[test]
     fn the_shared_capacity_alone_decides_for_an_unranked_request() {
-        assert_eq!(enter_shared(word(0, -4, 1, 2)), Some(word(0, -4, 0, 1)));
-        assert_eq!(enter_shared(word(9, 9, 0, 2)), None);
-        assert_eq!(enter_shared(word(9, 9, 2, -1)), None);
-        assert!(enter_shared(Word(word(1, 1, 1, 1).0 | N)).is_some());
-        assert!(enter_shared(Word(word(1, 1, 1, 1).0 | I)).is_none());
+        assert_eq!(
+            enter_shared(word(0, -4, 1, 2), NEW),
+            Some(word(0, -4, 0, 1))
+        );
+        assert_eq!(enter_shared(word(9, 9, 0, 2), NEW), None);
+        assert_eq!(enter_shared(word(9, 9, 2, -1), NEW), None);
+        assert!(enter_shared(Word(word(1, 1, 1, 1).0 | N), NEW).is_some());
+        assert!(enter_shared(Word(word(1, 1, 1, 1).0 | I), NEW).is_none());
     }
 
     #[test]
@@ -201,11 +215,11 @@ mod tests {
         for (a, b) in values.iter().flat_map(|a| values.map(|b| (*a, b))) {
             for (f, g) in values.iter().flat_map(|f| values.map(|g| (*f, g))) {
                 let old = word(a, b, f, g);
-                assert_eq!(enter(old).is_some(), a > 0 && b > 0 && f > 0 && g > 0);
+                assert_eq!(enter(old, NEW).is_some(), a > 0 && b > 0 && f > 0 && g > 0);
                 assert_eq!(occupy(old, Who::Newcomer).is_some(), a > 0 && b > 0);
                 assert_eq!(take(old, Kind::Waiting, Who::Newcomer).is_some(), g > 0);
                 assert_eq!(put(old, Kind::Running).is_some(), f < a);
-                if let Some(new) = enter(old) {
+                if let Some(new) = enter(old, NEW) {
                     assert_eq!(new, word(a - 1, b - 1, f - 1, g - 1));
                     assert_eq!(
                         new + Delta::ranked(Kind::Running).and(Delta::ranked(Kind::Waiting)),
