@@ -34,10 +34,12 @@ mod announce;
 mod arrive;
 mod balance;
 mod budget;
+mod chunks;
 mod configure;
 mod counters;
 mod engine_limits;
 mod error;
+mod free;
 mod gate;
 mod give_back;
 mod handle;
@@ -45,6 +47,7 @@ mod hold;
 pub mod limits;
 mod listeners;
 mod lists;
+mod marks;
 pub mod metrics;
 #[cfg(tidegate_loom)]
 #[doc(hidden)]
@@ -59,6 +62,7 @@ mod queued;
 mod reached;
 mod refuse;
 mod room;
+mod run;
 mod share;
 mod shared;
 mod shut;
@@ -73,6 +77,7 @@ mod sync;
 mod ticket;
 mod turn;
 mod waker;
+mod wakers;
 mod word;
 
 pub use admit::{Admission, AdmissionOf, AdmissionOwned, Admit, AdmitOf, AdmitOwned};

@@ -6,7 +6,8 @@
 //! two entries a slot, so a sweep finds at least half of them stale: the lists
 //! take bounded memory whatever leaves, and the turn never allocates.
 
-use crate::slots::{Entry, Slots};
+use crate::chunks::Entry;
+use crate::slots::Slots;
 
 /// No entry.
 const NIL: u32 = u32::MAX;

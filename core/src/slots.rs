@@ -17,16 +17,17 @@
 
 use std::task::Waker;
 
+use crate::chunks::{CHUNKS, Chunk};
 use crate::publish::Published;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::waker::WakerCell;
 
-const DONE: u64 = 0;
-const WAITING: u64 = 1;
+pub(crate) const DONE: u64 = 0;
+pub(crate) const WAITING: u64 = 1;
 const OFFERED: u64 = 2;
-const STATUS: u64 = 3;
+pub(crate) const STATUS: u64 = 3;
 const TURN: u64 = 4;
-const AGE: u32 = 3;
+pub(crate) const AGE: u32 = 3;
 
 /// A queued request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,80 +57,36 @@ pub(crate) struct Offer {
 
 #[derive(Debug)]
 pub(crate) struct Slot {
-    state: AtomicU64,
-    next_free: AtomicU32,
-    lane: AtomicU32,
+    pub(crate) state: AtomicU64,
+    pub(crate) next_free: AtomicU32,
+    pub(crate) lane: AtomicU32,
     share: AtomicU32,
     pub(crate) waker: WakerCell,
 }
 
-/// An entry of a lane's list of queued requests; see [`lists`](crate::lists).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) age: u64,
-    pub(crate) slot: u32,
-    pub(crate) lane: u32,
-    pub(crate) next: u32,
-}
-
-/// Slots of one doubling, the marks of those that the turn has not seen, and
-/// room in the turn's lists for twice as many.
-#[derive(Debug)]
-struct Chunk {
-    slots: Box<[Slot]>,
-    /// A bit per slot that was occupied since the turn looked, 64 to a word.
-    fresh: Box<[AtomicU64]>,
-    /// A bit per word of `fresh` that may not be 0.
-    summary: Box<[AtomicU64]>,
-    entries: Box<[UnsafeCell<Entry>]>,
-}
-
-impl Chunk {
-    fn new(len: usize) -> Self {
-        let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
-        let entry = Entry {
-            age: 0,
-            slot: 0,
-            lane: 0,
-            next: 0,
-        };
-        Chunk {
-            slots: (0..len)
-                .map(|_| Slot {
-                    state: AtomicU64::new(DONE),
-                    next_free: AtomicU32::new(0),
-                    lane: AtomicU32::new(0),
-                    share: AtomicU32::new(0),
-                    waker: WakerCell::new(),
-                })
-                .collect(),
-            fresh: zeros(len.div_ceil(64)),
-            summary: zeros(len.div_ceil(4096)),
-            entries: (0..2 * len).map(|_| UnsafeCell::new(entry)).collect(),
+impl Slot {
+    pub(crate) fn new() -> Self {
+        Slot {
+            state: AtomicU64::new(DONE),
+            next_free: AtomicU32::new(0),
+            lane: AtomicU32::new(0),
+            share: AtomicU32::new(0),
+            waker: WakerCell::new(),
         }
     }
 }
 
-#[cfg(not(tidegate_loom))]
-const FIRST: u32 = 64;
-#[cfg(tidegate_loom)]
-const FIRST: u32 = 2;
-const CHUNKS: usize = 18;
-
 /// All slots of one gate.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    chunks: [Published<Chunk>; CHUNKS],
+    pub(crate) chunks: [Published<Chunk>; CHUNKS],
     /// `pops (40) | first free slot + 1 (24)`: the count keeps a popper that slept
     /// through other pops from succeeding (it would have to sleep through 2^40).
-    free: AtomicU64,
+    pub(crate) free: AtomicU64,
     /// The first slot that was never used.
-    unused: AtomicU32,
+    pub(crate) unused: AtomicU32,
     next_age: AtomicU64,
 }
-
-const INDEX: u32 = 24;
-const INDEX_MASK: u64 = (1 << INDEX) - 1;
 
 // SAFETY: `entries` belong to whoever holds the turn; everything else is Sync.
 unsafe impl Sync for Slots {}
@@ -146,21 +103,6 @@ impl Slots {
         }
     }
 
-    /// A free slot, allocated if there is none: call without a reservation.
-    pub(crate) fn acquire(&self) -> u32 {
-        self.pop_free().unwrap_or_else(|| {
-            // Relaxed: an index that nobody else gets.
-            let slot = self.unused.fetch_add(1, Ordering::Relaxed);
-            self.grow_to(slot);
-            slot
-        })
-    }
-
-    /// Gives an unused slot back.
-    pub(crate) fn release(&self, slot: u32) {
-        self.push_free(slot);
-    }
-
     /// Fills a slot with a request, and marks it for the turn.
     pub(crate) fn occupy(&self, slot: u32, lane: u32) -> Place {
         // AGE, Release: whoever sees that this age was given out sees the marks
@@ -173,10 +115,7 @@ impl Slots {
         here.lane.store(lane, Ordering::Relaxed);
         // ARRIVE, Release: the turn reads the lane after the state.
         here.state.store(age << AGE | WAITING, Ordering::Release);
-        // ARRIVE, AcqRel: the mark publishes the slot; the summary always, since
-        // whoever set another mark of this word may be asleep before its summary.
-        chunk.fresh[at / 64].fetch_or(1 << (at % 64), Ordering::AcqRel);
-        chunk.summary[at / 4096].fetch_or(1 << (at / 64 % 64), Ordering::AcqRel);
+        chunk.mark(at);
         Place { slot, age, lane }
     }
 
@@ -185,46 +124,6 @@ impl Slots {
         // AGE, Acquire: the marks of all who were queued before one of those that
         // have an age below this came.
         self.next_age.load(Ordering::Acquire)
-    }
-
-    /// Calls `f` with every slot that was occupied since the last time, its age
-    /// and its lane. The turn's alone.
-    pub(crate) fn drain_fresh(&self, mut f: impl FnMut(u32, u64, u32)) {
-        for (k, chunk) in self.published() {
-            for (s, summary) in chunk.summary.iter().enumerate() {
-                // ARRIVE, Acquire: as below. A swap only where there is something.
-                if summary.load(Ordering::Acquire) == 0 {
-                    continue;
-                }
-                // ARRIVE, AcqRel: with the arrival's two fetch-ors: what it marks
-                // after this swap, it summarises after it too.
-                for word in bits(summary.swap(0, Ordering::AcqRel)) {
-                    let word = s * 64 + word;
-                    for bit in bits(chunk.fresh[word].swap(0, Ordering::AcqRel)) {
-                        let at = word * 64 + bit;
-                        let here = &chunk.slots[at];
-                        // ARRIVE, Acquire: then the lane is this request's.
-                        let state = here.state.load(Ordering::Acquire);
-                        if state & STATUS == WAITING {
-                            // Relaxed: published by the state.
-                            let lane = here.lane.load(Ordering::Relaxed);
-                            f(first_of(k) + at as u32, state >> AGE, lane);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether somebody arrived that the turn has not seen.
-    pub(crate) fn any_fresh(&self) -> bool {
-        self.published().any(|(_, chunk)| {
-            // ARRIVE, Acquire: as in `drain_fresh`.
-            chunk
-                .summary
-                .iter()
-                .any(|summary| summary.load(Ordering::Acquire) != 0)
-        })
     }
 
     pub(crate) fn is_waiting(&self, slot: u32, age: u64) -> bool {
@@ -320,134 +219,12 @@ impl Slots {
         let (chunk, at) = self.locate(slot);
         &chunk.slots[at]
     }
-
-    /// Entries of the turn's lists, of the chunks from `known` on: their ids.
-    pub(crate) fn entries_from(
-        &self,
-        known: usize,
-    ) -> impl Iterator<Item = (usize, std::ops::Range<u32>)> {
-        self.published().skip(known).map(|(k, chunk)| {
-            (
-                k + 1,
-                2 * first_of(k)..2 * first_of(k) + chunk.entries.len() as u32,
-            )
-        })
-    }
-
-    /// One entry of the turn's lists.
-    ///
-    /// # Safety
-    /// The caller holds the turn, and `f` asks for no other entry.
-    pub(crate) unsafe fn entry<R>(&self, id: u32, f: impl FnOnce(&mut Entry) -> R) -> R {
-        let (chunk, _) = self.locate(id / 2);
-        let at = (id - 2 * first_of(chunk_of(id / 2))) as usize;
-        chunk.entries[at].with_mut(|entry| {
-            // SAFETY: by the caller's promise nobody else touches the entry.
-            f(unsafe { &mut *entry })
-        })
-    }
-
-    fn published(&self) -> impl Iterator<Item = (usize, &Chunk)> {
-        self.chunks.iter().map_while(Published::get).enumerate()
-    }
-
-    fn locate(&self, slot: u32) -> (&Chunk, usize) {
-        let k = chunk_of(slot);
-        let chunk = self.chunks[k].get().expect("a slot in use has its chunk");
-        (chunk, (slot - first_of(k)) as usize)
-    }
-
-    /// Makes sure that this slot and all before it are there. Whoever needs one
-    /// allocates its chunk, so that nobody waits for another to do it.
-    fn grow_to(&self, slot: u32) {
-        // The slots are as many as can be queued and offered, and a thousand calls.
-        for k in 0..=chunk_of(slot) {
-            if self.chunks[k].get().is_none() {
-                self.chunks[k].get_or_publish(Box::new(Chunk::new((FIRST << k) as usize)));
-            }
-        }
-    }
-
-    fn push_free(&self, slot: u32) {
-        // Relaxed: only the CAS decides.
-        let mut head = self.free.load(Ordering::Relaxed);
-        loop {
-            // Relaxed: published by the CAS.
-            self.slot(slot)
-                .next_free
-                .store((head & INDEX_MASK) as u32, Ordering::Relaxed);
-            let new = head & !INDEX_MASK | u64::from(slot + 1);
-            // FREE, Release: the slot is as it was left.
-            match self
-                .free
-                .compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Relaxed)
-            {
-                Ok(_) => return,
-                Err(now) => head = now,
-            }
-        }
-    }
-
-    fn pop_free(&self) -> Option<u32> {
-        // FREE, Acquire: the slot as its last owner left it.
-        let mut head = self.free.load(Ordering::Acquire);
-        loop {
-            let slot = u32::try_from(head & INDEX_MASK).ok()?.checked_sub(1)?;
-            // Relaxed: if it is stale, so is `head`, and the CAS fails.
-            let next = self.slot(slot).next_free.load(Ordering::Relaxed);
-            let pops = (head >> INDEX).wrapping_add(1);
-            let new = pops << INDEX | u64::from(next);
-            match self
-                .free
-                .compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return Some(slot),
-                Err(now) => head = now,
-            }
-        }
-    }
-}
-
-/// The chunk that holds this slot: chunk k begins at `FIRST * (2^k - 1)`.
-fn chunk_of(slot: u32) -> usize {
-    ((slot / FIRST) + 1).ilog2() as usize
-}
-
-fn first_of(chunk: usize) -> u32 {
-    FIRST * ((1 << chunk) - 1)
-}
-
-/// The places of a word's bits that are set.
-pub(crate) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        (word != 0).then(|| {
-            let bit = word.trailing_zeros() as usize;
-            word &= word - 1;
-            bit
-        })
-    })
 }
 
 #[cfg(all(test, not(tidegate_loom)))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_and_entries_find_their_chunks() {
-        assert_eq!(chunk_of(0), 0);
-        assert_eq!(chunk_of(FIRST - 1), 0);
-        assert_eq!(chunk_of(FIRST), 1);
-        assert_eq!(chunk_of(3 * FIRST - 1), 1);
-        assert_eq!(chunk_of(3 * FIRST), 2);
-    }
-
-    #[test]
-    fn there_are_slots_for_all_that_can_be_queued_and_offered() {
-        use crate::queue::MAX_QUEUED;
-        let all = first_of(CHUNKS);
-        assert!(u64::from(all) > 2 * MAX_QUEUED, "{all}");
-        assert!(u64::from(all) < INDEX_MASK, "{all}");
-    }
+    use crate::chunks::FIRST;
 
     #[test]
     fn no_slot_is_allocated_while_one_is_free() {

@@ -81,10 +81,10 @@ const SLOW: [(&str, &[&str]); 9] = [
     ("Instant", &["park.rs"]),
     ("SystemTime", &[]),
     ("park_timeout", &["park.rs"]),
-    ("yield_now", &["observe.rs", "pass.rs"]),
+    ("yield_now", &["observe.rs", "run.rs"]),
     ("spawn(", &["gate.rs"]),
     // Slots, listeners and what a report brings, each before anything is held.
-    ("Box::new(", &["configure.rs", "listeners.rs", "slots.rs"]),
+    ("Box::new(", &["chunks.rs", "configure.rs", "listeners.rs"]),
     ("vec![", &["lists.rs", "metrics.rs", "spec.rs"]),
 ];
 

@@ -1,0 +1,132 @@
+//! Where the slots are: in chunks, each twice as large as the one before, which
+//! once they are there never move.
+
+use crate::publish::Published;
+use crate::slots::{Slot, Slots};
+use crate::sync::{AtomicU64, UnsafeCell};
+
+/// An entry of a lane's list of queued requests; see [`lists`](crate::lists).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) age: u64,
+    pub(crate) slot: u32,
+    pub(crate) lane: u32,
+    pub(crate) next: u32,
+}
+
+/// Slots of one doubling, the marks of those that the turn has not seen, and
+/// room in the turn's lists for twice as many.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) slots: Box<[Slot]>,
+    /// A bit per slot that was occupied since the turn looked, 64 to a word.
+    pub(crate) fresh: Box<[AtomicU64]>,
+    /// A bit per word of `fresh` that may not be 0.
+    pub(crate) summary: Box<[AtomicU64]>,
+    entries: Box<[UnsafeCell<Entry>]>,
+}
+
+impl Chunk {
+    pub(crate) fn new(len: usize) -> Self {
+        let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
+        let entry = Entry {
+            age: 0,
+            slot: 0,
+            lane: 0,
+            next: 0,
+        };
+        Chunk {
+            slots: (0..len).map(|_| Slot::new()).collect(),
+            fresh: zeros(len.div_ceil(64)),
+            summary: zeros(len.div_ceil(4096)),
+            entries: (0..2 * len).map(|_| UnsafeCell::new(entry)).collect(),
+        }
+    }
+}
+
+#[cfg(not(tidegate_loom))]
+pub(crate) const FIRST: u32 = 64;
+#[cfg(tidegate_loom)]
+pub(crate) const FIRST: u32 = 2;
+pub(crate) const CHUNKS: usize = 18;
+
+impl Slots {
+    /// Entries of the turn's lists, of the chunks from `known` on: their ids.
+    pub(crate) fn entries_from(
+        &self,
+        known: usize,
+    ) -> impl Iterator<Item = (usize, std::ops::Range<u32>)> {
+        self.published().skip(known).map(|(k, chunk)| {
+            (
+                k + 1,
+                2 * first_of(k)..2 * first_of(k) + chunk.entries.len() as u32,
+            )
+        })
+    }
+
+    /// One entry of the turn's lists.
+    ///
+    /// # Safety
+    /// The caller holds the turn, and `f` asks for no other entry.
+    pub(crate) unsafe fn entry<R>(&self, id: u32, f: impl FnOnce(&mut Entry) -> R) -> R {
+        let (chunk, _) = self.locate(id / 2);
+        let at = (id - 2 * first_of(chunk_of(id / 2))) as usize;
+        chunk.entries[at].with_mut(|entry| {
+            // SAFETY: by the caller's promise nobody else touches the entry.
+            f(unsafe { &mut *entry })
+        })
+    }
+
+    pub(crate) fn published(&self) -> impl Iterator<Item = (usize, &Chunk)> {
+        self.chunks.iter().map_while(Published::get).enumerate()
+    }
+
+    pub(crate) fn locate(&self, slot: u32) -> (&Chunk, usize) {
+        let k = chunk_of(slot);
+        let chunk = self.chunks[k].get().expect("a slot in use has its chunk");
+        (chunk, (slot - first_of(k)) as usize)
+    }
+
+    /// Makes sure that this slot and all before it are there. Whoever needs one
+    /// allocates its chunk, so that nobody waits for another to do it.
+    pub(crate) fn grow_to(&self, slot: u32) {
+        // The slots are as many as can be queued and offered, and a thousand calls.
+        for k in 0..=chunk_of(slot) {
+            if self.chunks[k].get().is_none() {
+                self.chunks[k].get_or_publish(Box::new(Chunk::new((FIRST << k) as usize)));
+            }
+        }
+    }
+}
+
+/// The chunk that holds this slot: chunk k begins at `FIRST * (2^k - 1)`.
+pub(crate) fn chunk_of(slot: u32) -> usize {
+    ((slot / FIRST) + 1).ilog2() as usize
+}
+
+pub(crate) fn first_of(chunk: usize) -> u32 {
+    FIRST * ((1 << chunk) - 1)
+}
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_and_entries_find_their_chunks() {
+        assert_eq!(chunk_of(0), 0);
+        assert_eq!(chunk_of(FIRST - 1), 0);
+        assert_eq!(chunk_of(FIRST), 1);
+        assert_eq!(chunk_of(3 * FIRST - 1), 1);
+        assert_eq!(chunk_of(3 * FIRST), 2);
+    }
+
+    #[test]
+    fn there_are_slots_for_all_that_can_be_queued_and_offered() {
+        use crate::free::INDEX_MASK;
+        use crate::queue::MAX_QUEUED;
+        let all = first_of(CHUNKS);
+        assert!(u64::from(all) > 2 * MAX_QUEUED, "{all}");
+        assert!(u64::from(all) < INDEX_MASK, "{all}");
+    }
+}

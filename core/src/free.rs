@@ -1,0 +1,63 @@
+//! Free slots: a stack through the slots themselves, and those never used.
+
+use crate::slots::Slots;
+use crate::sync::Ordering;
+
+const INDEX: u32 = 24;
+pub(crate) const INDEX_MASK: u64 = (1 << INDEX) - 1;
+
+impl Slots {
+    /// A free slot, allocated if there is none: call without a reservation.
+    pub(crate) fn acquire(&self) -> u32 {
+        self.pop_free().unwrap_or_else(|| {
+            // Relaxed: an index that nobody else gets.
+            let slot = self.unused.fetch_add(1, Ordering::Relaxed);
+            self.grow_to(slot);
+            slot
+        })
+    }
+
+    /// Gives an unused slot back.
+    pub(crate) fn release(&self, slot: u32) {
+        self.push_free(slot);
+    }
+
+    fn push_free(&self, slot: u32) {
+        // Relaxed: only the CAS decides.
+        let mut head = self.free.load(Ordering::Relaxed);
+        loop {
+            // Relaxed: published by the CAS.
+            self.slot(slot)
+                .next_free
+                .store((head & INDEX_MASK) as u32, Ordering::Relaxed);
+            let new = head & !INDEX_MASK | u64::from(slot + 1);
+            // FREE, Release: the slot is as it was left.
+            match self
+                .free
+                .compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    fn pop_free(&self) -> Option<u32> {
+        // FREE, Acquire: the slot as its last owner left it.
+        let mut head = self.free.load(Ordering::Acquire);
+        loop {
+            let slot = u32::try_from(head & INDEX_MASK).ok()?.checked_sub(1)?;
+            // Relaxed: if it is stale, so is `head`, and the CAS fails.
+            let next = self.slot(slot).next_free.load(Ordering::Relaxed);
+            let pops = (head >> INDEX).wrapping_add(1);
+            let new = pops << INDEX | u64::from(next);
+            match self
+                .free
+                .compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return Some(slot),
+                Err(now) => head = now,
+            }
+        }
+    }
+}
