@@ -16,13 +16,6 @@ pub(crate) enum Arrival {
     Queued(Place),
 }
 
-/// Which queue leaves no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
-    Own,
-    Worker,
-}
-
 impl Shared {
     /// Enters in one step, if one word decides that: its rank's, or for a request of
     /// no rank the one where this thread looks first. Nothing else is on this path.
@@ -79,25 +72,6 @@ impl Shared {
         }
     }
 
-    #[cold]
-    fn queue_up(&self, lane: u32, reached: Reached) -> Result<Arrival, Rejection> {
-        if self.is_stopped() {
-            return Err(Rejection::Stopped);
-        }
-        // A look first: a refusal writes nothing that others write.
-        self.queue_room(lane)
-            .map_err(|full| self.refuse_queue(lane, reached, full))?;
-        // The slot before the reservation: it may have to be allocated.
-        let slot = self.slots.acquire();
-        if let Err(full) = self.reserve(lane) {
-            self.slots.release(slot);
-            return Err(self.refuse_queue(lane, reached, full));
-        }
-        let place = self.slots.occupy(slot, lane);
-        self.announce(lane, reached);
-        Ok(Arrival::Queued(place))
-    }
-
     pub(crate) fn cancelled_on_arrival(&self, rank: Option<u32>) {
         self.lane(self.lane_index(rank))
             .counters
@@ -105,7 +79,7 @@ impl Shared {
     }
 
     /// Enters, if that passes over nobody.
-    fn enter(&self, lane: u32) -> Result<Hold, Reached> {
+    pub(crate) fn enter(&self, lane: u32) -> Result<Hold, Reached> {
         match self.enter_as(lane, Who::Newcomer, |flags| self.after_give_back(flags)) {
             Ok(hold) => Ok(hold),
             Err(Lack::Of(reached)) => Err(reached),
@@ -132,44 +106,5 @@ impl Shared {
             }
         };
         Ok(Hold::new(lane, share, Source::Direct))
-    }
-
-    /// Which queue is full for this lane, if one is: its own first.
-    fn queue_room(&self, lane: u32) -> Result<(), Full> {
-        let own = self.lane(lane).queue.read();
-        if lane != 0 && own.queued >= own.limit {
-            return Err(Full::Own);
-        }
-        let (queued, limit) = self.total.read();
-        if queued >= limit {
-            Err(Full::Worker)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn reserve(&self, lane: u32) -> Result<(), Full> {
-        let own = &self.lane(lane).queue;
-        own.reserve(lane != 0).map_err(|_| Full::Own)?;
-        if self.total.reserve().is_err() {
-            own.leave();
-            return Err(Full::Worker);
-        }
-        // Leaving takes the lane's count down first: whoever got a leaver's place in
-        // the worker's queue finds its lane without it.
-        own.unsay_if_alone();
-        Ok(())
-    }
-
-    /// After queueing: makes sure that whoever frees what this request lacks
-    /// knows, and rings if that has been freed since it was found `reached`.
-    fn announce(&self, lane: u32, reached: Reached) {
-        let home = lane.checked_sub(1).map(|home| home as usize);
-        let lacked = self.budget.announce(home);
-        if lacked.is_none() || self.is_stopped() {
-            self.ring();
-        }
-        let queue = &self.lane(lane).queue;
-        queue.say_lacked(lacked.unwrap_or(reached));
     }
 }

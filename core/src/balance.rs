@@ -6,9 +6,9 @@
 //! requests, and is destroyed as they give it back: the *debt*. Until it is paid
 //! more runs than may, and the turn keeps the gate shut (`I`).
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Flags};
 use crate::share::{Share, share};
-use crate::word::{Delta, I, Kind};
+use crate::word::{Delta, I, Kind, L, Word};
 
 impl Budget {
     /// Limits in force, per rank: running and waiting.
@@ -33,10 +33,30 @@ impl Budget {
         self.free(kind) - self.debt(kind) as i64
     }
 
-    /// Whether at one moment of this call the worker's limit was reached.
-    pub(crate) fn is_full(&self, kind: Kind) -> bool {
-        let debt = self.debt(kind) as i64;
-        self.none_free(kind) || debt > 0 && self.free(kind) <= debt
+    /// The kind of which at one moment of this call the worker's limit was reached.
+    pub(crate) fn full(&self) -> Option<Kind> {
+        let owed = || {
+            [Kind::Running, Kind::Waiting]
+                .into_iter()
+                .find(|kind| self.all_is_owed(*kind))
+        };
+        self.empty().or_else(owed)
+    }
+
+    /// Whether there is a debt, and no more lies free than it.
+    fn all_is_owed(&self, kind: Kind) -> bool {
+        loop {
+            let before = (self.tokens.read(), self.capacity(kind));
+            let debt = self.debt(kind);
+            if debt == 0 {
+                return false;
+            }
+            let free = self.free(kind);
+            // The turn lowers both: what it had destroyed meanwhile is in neither.
+            if (self.tokens.read(), self.capacity(kind)) == before {
+                return free <= debt as i64;
+            }
+        }
     }
 
     /// What the worker holds, running and waiting, tokens in the hands of calls in
@@ -60,8 +80,8 @@ impl Budget {
 
     /// Moves the limits. The turn's alone.
     pub(crate) fn resize(&self, running: u32, waiting: u32) {
-        self.move_own(Kind::Running, running);
-        self.move_own(Kind::Waiting, waiting);
+        self.move_own(Kind::Running, running, self.len());
+        self.move_own(Kind::Waiting, waiting, self.len());
         self.balance_or_shut();
     }
 
@@ -72,15 +92,15 @@ impl Budget {
         }
     }
 
-    /// The rank's own limits, each share at one moment. The limit that tells what
+    /// The own limits of the first `shares`, each at one moment. The limit that tells what
     /// is owed is never ahead of the own rooms: a token that no share has room
     /// for is one too many.
-    fn move_own(&self, kind: Kind, limit: u32) {
+    fn move_own(&self, kind: Kind, limit: u32, shares: usize) {
         let by = i64::from(limit) - i64::from(self.limits.get(kind));
         if by < 0 {
             self.limits.set(kind, limit);
         }
-        for share in self.shares() {
+        for share in self.shares().take(shares) {
             if by < 0 {
                 let by = by.unsigned_abs() as u32;
                 self.tokens.destroy(kind, || share.shrink(kind, by));
@@ -96,20 +116,28 @@ impl Budget {
     /// Makes the tokens that are missing, and destroys those above the limits
     /// that lie free; of which kind more is owed than does. The turn's alone.
     pub(crate) fn balance(&self) -> Option<Kind> {
+        self.balance_and_tell(&mut |_| ())
+    }
+
+    /// The same; `told` hears of tokens that were made.
+    pub(crate) fn balance_and_tell(&self, told: &mut impl FnMut(Flags)) -> Option<Kind> {
         [Kind::Running, Kind::Waiting]
             .into_iter()
-            .find(|kind| !self.balance_kind(*kind))
+            .find(|kind| !self.balance_kind(*kind, told))
     }
 
     /// True if nothing is owed.
-    fn balance_kind(&self, kind: Kind) -> bool {
+    fn balance_kind(&self, kind: Kind, told: &mut impl FnMut(Flags)) -> bool {
         loop {
             let missing = self.capacity(kind) as i64 - i64::from(self.tokens.read().of(kind));
             if missing == 0 {
                 return true;
             }
             match u32::try_from(missing) {
-                Ok(missing) => self.tokens.make(kind, missing, || self.fill(kind, missing)),
+                Ok(missing) => {
+                    self.tokens.make(kind, missing, || self.fill(kind, missing));
+                    told(Word::only(L));
+                }
                 Err(_) => {
                     let owed = missing.unsigned_abs() as u32;
                     if self.tokens.destroy(kind, || self.drain(kind, owed)) == 0 {
@@ -137,25 +165,26 @@ impl Budget {
         })
     }
 
-    /// The engine reported more ranks than one: these are the others' shares. The
-    /// turn's alone, once.
-    pub(crate) fn split(&self, rest: Shares, running: u32, waiting: u32) {
-        self.move_own(Kind::Running, running);
-        self.move_own(Kind::Waiting, waiting);
+    /// The engine reported more ranks than one: these are the others' shares, full.
+    /// Only then the first gives up what it had for all. The turn's alone, once.
+    pub(crate) fn split(&self, rest: Box<[Share]>, running: u32, waiting: u32) {
+        let others = rest.len() as u32;
+        self.tokens.make(Kind::Running, others * running, || ());
+        self.tokens.make(Kind::Waiting, others * waiting, || ());
         self.rest.publish(rest);
+        self.move_own(Kind::Running, running, 1);
+        self.move_own(Kind::Waiting, waiting, 1);
         self.balance_or_shut();
     }
 }
 
 /// The shares of so many ranks, for [`Budget::split`], allocated before its turn.
-/// They have no tokens yet, and are shut until the turn has seen who is queued.
-pub(crate) fn new_shares(ranks: usize, running: u32, waiting: u32) -> Shares {
+/// They are shut until the turn has seen who is queued.
+pub(crate) fn new_shares(ranks: usize, running: u32, waiting: u32) -> Box<[Share]> {
     let new = |_| {
-        let share = share((running, waiting), (0, 0));
+        let share = share((running, waiting), (running, waiting));
         share.set(I);
         share
     };
     (0..ranks).map(new).collect()
 }
-
-type Shares = Box<[Share]>;

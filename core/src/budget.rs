@@ -96,7 +96,7 @@ impl Budget {
         for index in (hint..shares).chain(0..hint.min(shares)) {
             match self.share(index).enter_shared(who) {
                 Ok(()) => return Ok(index),
-                Err(denied) => closed |= denied.has(I),
+                Err(denied) => closed |= denied.shuts_foreigners(),
             }
         }
         if closed && who == Who::Newcomer {
@@ -111,6 +111,11 @@ impl Budget {
         who: Who,
         told: &mut impl FnMut(Flags),
     ) -> Result<usize, Lack> {
+        // A look first: half of what it needs, taken and put back, would be two writes,
+        // and room that somebody listens for.
+        if let Some(kind) = self.empty() {
+            return Err(Lack::Of(Reached::by_worker(kind)));
+        }
         let from = self.take(Kind::Running, home, who)?;
         match self.take(Kind::Waiting, home, who) {
             Ok(_) => Ok(from),
@@ -130,7 +135,7 @@ impl Budget {
             for index in (from..shares).chain(0..from.min(shares)) {
                 match self.share(index).take(kind, who) {
                     Ok(()) => return Ok(index),
-                    Err(denied) => closed |= who == Who::Newcomer && denied.has(I),
+                    Err(denied) => closed |= who == Who::Newcomer && denied.shuts_foreigners(),
                 }
             }
             if closed {
@@ -142,21 +147,31 @@ impl Budget {
         }
     }
 
-    /// Whether at one moment of this call no token of this kind lay free (or
-    /// every one that did was about to be taken by a call in progress).
+    /// A kind of which at one moment of this call no token lay free (or every one
+    /// that did was about to be taken by a call in progress).
     ///
     /// Shares read one after another as empty prove nothing: a token may have
     /// come to the first and gone from the second in between. But whoever takes
     /// a share's last token counts a run-out before its CAS; with the same sum
     /// before and after, nothing that was there when the scan began is gone.
-    pub(crate) fn none_free(&self, kind: Kind) -> bool {
+    pub(crate) fn empty(&self) -> Option<Kind> {
         loop {
             let run_outs = self.run_outs();
-            if self.shares().any(|share| share.load().free(kind) > 0) {
-                return false;
+            let (mut running, mut waiting) = (false, false);
+            for share in self.shares() {
+                let word = share.load();
+                running |= word.free(Kind::Running) > 0;
+                waiting |= word.free(Kind::Waiting) > 0;
+                if running && waiting {
+                    return None;
+                }
             }
             if self.run_outs() == run_outs {
-                return true;
+                return Some(if running {
+                    Kind::Waiting
+                } else {
+                    Kind::Running
+                });
             }
         }
     }
@@ -176,8 +191,8 @@ impl Budget {
     /// Puts one token down where a lane could use it, beginning at `hint`. There
     /// is such a place: free tokens are fewer than the ranks' own room by the
     /// requests that are not accounted to a rank, and this is one of them. Only
-    /// after a limit shrank there may be more tokens than it allows; then this is
-    /// one too many.
+    /// while a limit shrinks, and until what it leaves too much is paid, there may be
+    /// more tokens than it allows; then this is one too many.
     #[cold]
     pub(crate) fn put(&self, kind: Kind, hint: usize) -> Flags {
         loop {

@@ -38,6 +38,7 @@ mod chunks;
 mod configure;
 mod counters;
 mod engine_limits;
+mod enqueue;
 mod error;
 mod free;
 mod gate;

@@ -301,11 +301,7 @@ impl Budget {
     }
 
     pub fn none_running_free(&self) -> bool {
-        self.0.none_free(Kind::Running)
-    }
-
-    pub fn none_waiting_free(&self) -> bool {
-        self.0.none_free(Kind::Waiting)
+        self.0.empty() == Some(Kind::Running)
     }
 
     /// The worker's room, running and waiting; negative while more runs than may.

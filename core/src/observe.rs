@@ -107,7 +107,10 @@ impl Shared {
 
     pub(crate) fn limits(&self) -> Limits {
         let (engine_request_limit, engine_request_waiting_limit) = self.budget.engine_limits();
-        let queue = self.total.read().1 / self.budget.len() as u64;
+        let queue = match self.lanes() {
+            1 => self.total.read().1,
+            _ => self.lane(1).queue.read().limit,
+        };
         Limits {
             engine_request_limit,
             engine_request_waiting_limit,
@@ -118,10 +121,10 @@ impl Shared {
     /// What one lane counts; what it holds is filled in from the words.
     fn read_lane(&self, index: u32) -> LaneSnapshot {
         let lane = self.lane(index);
-        let queue = lane.queue.read();
+        // The counters first: a request leaves the queue's count before it is counted
+        // elsewhere, so that it is never seen twice (but in both as an offer that the
+        // turn is still to settle).
         let mut seen = LaneSnapshot {
-            queued: queue.queued,
-            offered: queue.offered,
             admitted_direct: lane.counters.total(Event::AdmittedDirect),
             admitted_queue: lane.counters.total(Event::AdmittedQueue),
             rejected_rank: lane.counters.total(Event::RejectedRank),
@@ -129,6 +132,9 @@ impl Shared {
             cancelled: lane.counters.total(Event::Cancelled),
             ..LaneSnapshot::new(lane.name)
         };
+        let queue = lane.queue.read();
+        seen.queued = queue.queued;
+        seen.offered = queue.offered;
         // Whoever came is somewhere in this sum, so it need not be counted apart.
         seen.received =
             seen.admitted() + seen.rejected() + seen.cancelled + seen.queued + seen.offered;

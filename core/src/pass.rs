@@ -11,83 +11,87 @@ use crate::word::step::{Relaxed, Who};
 use crate::word::{I, N};
 
 impl Shared {
-    /// Offers what there is; false when its wakers are as many as are kept. The turn's
-    /// alone.
+    /// One round: offers what there is. False if it must look again, or its wakers are
+    /// as many as are kept. The turn's alone.
     pub(crate) fn pass(&self, lists: &mut Lists, wakers: &mut Wakers) -> bool {
-        loop {
-            // RING, SeqCst: flags before marks, against the arrivals' marks before flags.
-            fence(Ordering::SeqCst);
-            // Marks are read one after another, and may show a request without
-            // one that was queued before it came. Of those older than this, none
-            // is missing; a younger one is not done with its flags, and sees to it
-            // that it is looked at again.
-            let young = self.slots.next_age();
-            lists.take_in(&self.slots);
-            if self.is_stopped() {
-                return self.dismiss(lists, wakers);
+        // RING, SeqCst: flags before marks, against the arrivals' marks before flags.
+        fence(Ordering::SeqCst);
+        // Marks are read one after another, and may show a request without
+        // one that was queued before it came. Of those older than this, none
+        // is missing; a younger one is not done with its flags, and sees to it
+        // that it is looked at again.
+        let young = self.slots.next_age();
+        lists.take_in(&self.slots);
+        if self.is_stopped() {
+            return self.dismiss(lists, wakers);
+        }
+        // While tokens are owed, those that come are for the debtors.
+        let owed = self
+            .budget
+            .balance_and_tell(&mut |flags| wakers.opened(flags));
+        let mut own_full = OwnFull::default();
+        let mut shut = owed.map(Reached::by_worker);
+        while shut.is_none() {
+            let Some((lane, age, slot)) = self.oldest(lists, young, &own_full) else {
+                break;
+            };
+            if wakers.is_full() {
+                return false;
             }
-            // While tokens are owed, those that come are for the debtors.
-            let owed = self.budget.balance();
-            let mut own_full = OwnFull::default();
-            let mut shut = owed.map(Reached::by_worker);
-            while shut.is_none() {
-                let Some((lane, age, slot)) = self.oldest(lists, young, &own_full) else {
-                    break;
-                };
-                if wakers.is_full() {
-                    return false;
+            match self.enter_as(lane, Who::Entitled, |flags| wakers.opened(flags)) {
+                // An older one lacked its rank's room alone, and had it
+                // before this one had the worker's.
+                Ok(hold) if own_full.any(|lane| self.has_own_room(lane)) => {
+                    wakers.opened(self.put_back(hold));
+                    own_full = OwnFull::default();
                 }
-                match self.enter_as(lane, Who::Entitled, |flags| wakers.opened(flags)) {
-                    // An older one lacked its rank's room alone, and had it
-                    // before this one had the worker's.
-                    Ok(hold) if own_full.any(|lane| self.has_own_room(lane)) => {
-                        wakers.opened(self.put_back(hold));
-                        own_full = OwnFull::default();
-                    }
-                    Ok(hold) => {
-                        let share = hold.share();
-                        if self.slots.offer(slot, age, share) {
-                            self.lane(lane).queue.offer();
-                            self.total.leave();
-                            wakers.push(self.slots.slot(slot).waker.take());
-                            if self.slots.let_go(slot) {
-                                self.lane(lane).queue.settle_offer();
-                            }
-                        } else {
-                            // It left: silently, this turn goes on looking.
-                            wakers.opened(self.put_back(hold));
+                Ok(hold) => {
+                    let share = hold.share();
+                    if self.slots.offer(slot, age, share) {
+                        self.lane(lane).queue.offer();
+                        self.total.leave();
+                        wakers.push(self.slots.slot(slot).waker.take());
+                        if self.slots.let_go(slot) {
+                            self.lane(lane).queue.settle_offer();
                         }
-                        lists.pop(&self.slots, lane as usize);
+                    } else {
+                        // It left: silently, this turn goes on looking.
+                        wakers.opened(self.put_back(hold));
                     }
-                    Err(Lack::Of(reached)) if !reached.of_worker => {
+                    lists.pop(&self.slots, lane as usize);
+                }
+                Err(Lack::Of(reached)) if !reached.of_worker => {
+                    // Said behind the flag alone: whoever frees some of it rings.
+                    let home = self.budget.share(lane as usize - 1);
+                    if home.load().has(N) || home.set(N).own_lack().is_some() {
                         self.lane(lane).queue.set_lacked(reached);
                         own_full.add(lane);
                     }
-                    // Nobody younger may have what this one lacks.
-                    Err(Lack::Of(reached)) => shut = Some(reached),
-                    Err(Lack::Shut) => unreachable!("flags shut nobody out who is entitled"),
                 }
-            }
-            let mut again = false;
-            if let Some(reached) = shut {
-                // Room that came before the flag is seen here; after it, it rings.
-                let room = self.budget.set_everywhere(I).is_none();
-                again |= if owed.is_some() {
-                    self.budget.balance().is_none()
-                } else {
-                    room
-                };
-                let behind =
-                    |lane: &u32| !lists.is_empty(*lane as usize) && !own_full.contains(*lane);
-                (0..lists.len() as u32)
-                    .filter(behind)
-                    .for_each(|lane| self.lane(lane).queue.set_lacked(reached));
-            }
-            again |= self.relax_flags(lists, shut.is_some(), wakers);
-            if !again && !self.slots.any_fresh() {
-                return true;
+                // Nobody younger may have what this one lacks.
+                Err(Lack::Of(reached)) => shut = Some(reached),
+                Err(Lack::Shut) => unreachable!("flags shut nobody out who is entitled"),
             }
         }
+        let mut again = false;
+        if let Some(reached) = shut {
+            // Room that came before the flag is seen here; after it, it rings.
+            let room = self.budget.set_everywhere(I).is_none();
+            again |= if owed.is_some() {
+                self.budget.balance().is_none()
+            } else {
+                room
+            };
+            let behind = |lane: &u32| {
+                // Where room has come, that is not what they lack.
+                !again && !lists.is_empty(*lane as usize) && !own_full.contains(*lane)
+            };
+            (0..lists.len() as u32)
+                .filter(behind)
+                .for_each(|lane| self.lane(lane).queue.set_lacked(reached));
+        }
+        again |= self.relax_flags(lists, shut.is_some(), wakers);
+        !again && !self.slots.any_fresh()
     }
 
     fn has_own_room(&self, lane: u32) -> bool {

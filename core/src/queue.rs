@@ -11,8 +11,10 @@ const LACKED: u32 = 2 * FIELD;
 const LACKED_MASK: u64 = 7;
 const LIMIT: u32 = LACKED + 3;
 
-/// The most that the queues of one worker can hold together.
-pub(crate) const MAX_QUEUED: u64 = FIELD_MASK;
+/// The most that the queues of one worker can hold together. A lane's count exceeds
+/// it only by arrivals that find the worker's queue full; the rest of the field is
+/// for them.
+pub(crate) const MAX_QUEUED: u64 = FIELD_MASK - (1 << 16);
 /// The largest queue limit that a lane's word can hold.
 pub(crate) const MAX_QUEUE_LIMIT: u32 = (1 << (64 - LIMIT)) - 1;
 

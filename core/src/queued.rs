@@ -33,18 +33,17 @@ impl Shared {
     fn take_offer(&self, place: Place) -> Option<Hold> {
         let Offer { share, settle } = self.slots.take(place)?;
         let lane = self.lane(place.lane);
-        lane.counters.count(Event::AdmittedQueue);
+        // Counted after it is out of the queue's count: see `read_lane`.
         if settle {
             lane.queue.settle_offer();
         }
+        lane.counters.count(Event::AdmittedQueue);
         Some(Hold::new(place.lane, share, Source::Queue))
     }
 
     pub(crate) fn cancel(&self, place: Place) {
         let lane = self.lane(place.lane);
-        let left = self.slots.leave(place);
-        lane.counters.count(Event::Cancelled);
-        match left {
+        match self.slots.leave(place) {
             Left::Queued => self.leave_queue(place.lane),
             Left::Offered(Offer { share, settle }) => {
                 if settle {
@@ -53,6 +52,17 @@ impl Shared {
                 self.give_back(Hold::new(place.lane, share, Source::Queue));
             }
         }
+        lane.counters.count(Event::Cancelled);
+    }
+
+    /// The request goes back to where it came from, uncounted: true unless it was
+    /// offered capacity, which is then still to be taken.
+    pub(crate) fn withdraw(&self, place: Place) -> bool {
+        let withdrawn = self.slots.leave_waiting(place);
+        if withdrawn {
+            self.leave_queue(place.lane);
+        }
+        withdrawn
     }
 
     /// In this order: see `reserve`.

@@ -1,7 +1,7 @@
 //! What a refused request is told: the limit, its value, and the counts there.
 
-use crate::arrive::Full;
 use crate::counters::Event;
+use crate::enqueue::Full;
 use crate::error::{Counts, Lane, Limit, Overload, Rejection, Scope};
 use crate::reached::Reached;
 use crate::shared::Shared;
@@ -88,8 +88,7 @@ impl Shared {
     /// whenever any other can.
     fn anybody_could(&self) -> bool {
         let (queued, limit) = self.total.read();
-        queued < limit
-            || !(self.budget.is_full(Kind::Running) || self.budget.is_full(Kind::Waiting))
+        queued < limit || self.budget.full().is_none()
     }
 }
 

@@ -52,9 +52,8 @@ impl Shared {
         let own = lane
             .checked_sub(1)
             .and_then(|home| self.budget.share(home as usize).load().own_lack());
-        let worker = || KINDS.into_iter().find(|kind| self.budget.is_full(*kind));
         own.map(Reached::by_rank)
-            .or_else(|| worker().map(Reached::by_worker))
+            .or_else(|| self.budget.full().map(Reached::by_worker))
     }
 
     /// What those lack whom a newcomer of this lane would pass over.
@@ -94,10 +93,13 @@ impl Shared {
     /// then as many as the limit.
     fn scarce(&self, more: i64) -> Option<Kind> {
         let (queued, _) = self.total.read();
-        if queued == 0 {
-            return None;
-        }
-        let wanted = self.demand() + more;
+        let owes = KINDS.map(|kind| self.budget.debt(kind)) != [0, 0];
+        let wanted = match queued {
+            0 if owes => more,
+            // What is there, the entry itself finds out.
+            0 => return None,
+            _ => self.demand() + more,
+        };
         let room = KINDS.map(|kind| (self.steady_room(kind), kind));
         let (least, kind) = room.into_iter().min_by_key(|(room, _)| *room)?;
         (least < wanted).then_some(kind)

@@ -174,6 +174,23 @@ impl Slots {
         })
     }
 
+    /// Leaves the slot, if nothing was offered yet.
+    pub(crate) fn leave_waiting(&self, place: Place) -> bool {
+        let waiting = place.age << AGE | WAITING;
+        let done = place.age << AGE | DONE;
+        // LET-GO, AcqRel: as in `leave`.
+        let left = self.slot(place.slot).state.compare_exchange(
+            waiting,
+            done,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        if left.is_ok() {
+            self.release(place.slot);
+        }
+        left.is_ok()
+    }
+
     /// Leaves the slot, whatever its state.
     pub(crate) fn leave(&self, place: Place) -> Left {
         let here = self.slot(place.slot);

@@ -10,6 +10,22 @@ use common::*;
 use tidegate::Lane;
 
 #[test]
+fn a_refusal_for_want_of_one_kind_is_no_room_of_the_other() {
+    for ranks in [0, 2] {
+        let gate = gate(2, 1, 0);
+        if ranks > 0 {
+            gate.report_engine(report(0..ranks, None)).unwrap();
+        }
+        let _waiting: Vec<_> = (0..ranks.max(1)).map(|_| enter(&gate, None)).collect();
+        let room = gate.room();
+        for rank in [None, Some(0), Some(1)] {
+            assert!(gate.enter_if_room(rank).is_none());
+        }
+        assert!(!room.wait_timeout(Duration::ZERO), "nothing came free");
+    }
+}
+
+#[test]
 fn enter_if_room_counts_only_when_it_enters() {
     let gate = ranked(1, 1, 4, [2]);
     let permit = gate.enter_if_room(Some(2)).unwrap();

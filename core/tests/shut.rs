@@ -47,6 +47,31 @@ fn a_newcomer_leaves_what_those_who_wait_for_the_worker_need() {
 }
 
 #[test]
+fn a_newcomer_leaves_what_came_back_to_a_rank_that_is_waited_for() {
+    let gate = manual(1, 1, 1, 2);
+    let (first, second) = (enter(&gate, Some(0)), enter(&gate, Some(1)));
+    let ticket = queue(&gate, Some(0));
+    gate.settle();
+    drop(first);
+    for rank in [None, Some(0), Some(1)] {
+        assert!(gate.try_admit(rank).is_err(), "{rank:?} passed the older");
+    }
+    drop((take(&gate, ticket), second));
+    idle_check(&gate);
+}
+
+#[test]
+fn of_a_blocked_ranks_tokens_others_have_what_its_queue_cannot_use() {
+    let gate = manual(2, 2, 1, 2);
+    let full = [enter(&gate, Some(0)), enter(&gate, Some(0))];
+    let _ticket = queue(&gate, Some(0));
+    gate.settle();
+    let others = [enter(&gate, None), enter(&gate, Some(1))];
+    assert!(gate.try_admit(None).is_err());
+    drop((others, full));
+}
+
+#[test]
 fn flags_without_anybody_behind_them_shut_nobody_out() {
     let gate = manual(1, 1, 2, 2);
     let full = [enter(&gate, Some(0)), enter(&gate, Some(1))];

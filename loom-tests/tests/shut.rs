@@ -3,8 +3,10 @@
 
 use loom::thread;
 use tidegate::model::{enter_looking, leave};
-use tidegate::{Limit, Rejection};
-use tidegate_loom_tests::{check, enter, gate, granted, handle, idle, manual, queue, with_ranks};
+use tidegate::{AdmissionOwned, Limit, Rejection};
+use tidegate_loom_tests::{
+    check, enter, gate, granted, handle, idle, manual, queue, settings, with_ranks,
+};
 
 /// The engine limit that a refusal names, and whether it is the worker's.
 fn named(refusal: &Rejection) -> (Limit, bool) {
@@ -28,6 +30,52 @@ fn two_who_look_past_the_flags_leave_the_queued_one_its_capacity() {
         gate.settle();
         drop(granted(ticket));
         both.into_iter().for_each(|entered| leave(&gate, entered));
+        idle(&gate);
+    });
+}
+
+#[test]
+fn two_who_look_past_the_flags_leave_what_is_owed() {
+    check(
+        3,
+        "room for one under the new limit, tokens for two",
+        || {
+            let gate = handle(with_ranks(manual(2, 2, 0)));
+            let [first, second, third] = [Some(0), Some(0), Some(1)].map(|rank| enter(&gate, rank));
+            gate.set_limits(settings(1, 1, 0)).unwrap();
+            // Three run where two may; then one does, and no turn has run.
+            drop((first, third));
+            let other = gate.clone();
+            let thread = thread::spawn(move || enter_looking(&other, 1));
+            let mine = gate.try_admit_owned(None).ok();
+            let other = thread.join().unwrap();
+            assert!(mine.is_none() || other.is_none(), "two run, and two may");
+            drop((second, mine));
+            if let Some(entered) = other {
+                leave(&gate, entered);
+            }
+            idle(&gate);
+        },
+    );
+}
+
+#[test]
+fn who_finds_room_behind_its_flags_is_not_left_to_a_turn() {
+    check(3, "nobody who freed it is still there", || {
+        let gate = handle(manual(2, 2, 1));
+        let full = [enter(&gate, None), enter(&gate, None)];
+        let other = gate.clone();
+        let thread = thread::spawn(move || other.request_owned(None).unwrap());
+        drop(full);
+        let silently = gate.is_settled();
+        let arrival = thread.join().unwrap();
+        if silently {
+            assert!(
+                matches!(arrival, AdmissionOwned::Admitted(_)),
+                "{arrival:?}"
+            );
+        }
+        drop(arrival);
         idle(&gate);
     });
 }

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 pub(crate) struct Cell {
     word: AtomicU64,
     /// Bumped by whoever takes the last token of a kind, before its CAS; see
-    /// [`Budget::none_free`](crate::budget::Budget::none_free).
+    /// [`Budget::empty`](crate::budget::Budget::empty).
     run_outs: AtomicU32,
 }
 

@@ -11,7 +11,7 @@
 //! | `b` | own waiting room: W less its own waiting requests | 0 ..= W |
 //! | `f` | running tokens of the worker's capacity that lie free here | 0 ..= a |
 //! | `g` | waiting tokens that lie free here | 0 ..= b |
-//! | `N` | the rank's queue may hold somebody: ranked newcomers queue, releases ring | |
+//! | `N` | the rank's queue may hold somebody: newcomers of the rank queue, and others while it has own room; releases ring | |
 //! | `I` | somebody may wait for the worker's capacity, or it shrank below what runs: all newcomers queue, releases ring | |
 //! | `L` | somebody listens for room: releases fire the event | |
 //! | `T` | an arrival set `N` or `I` since the turn last looked: the turn may not clear them | |
@@ -123,6 +123,12 @@ impl Word {
     /// This word with the other's flags as well.
     pub(crate) fn with_flags_of(self, other: Word) -> Word {
         Word(self.0 | other.0 & (N | I | L | T))
+    }
+
+    /// Whether its tokens are not for newcomers of other lanes: somebody waits for the
+    /// worker's capacity, or somebody of this lane for nothing else.
+    pub(crate) fn shuts_foreigners(self) -> bool {
+        self.has(I) || self.has(N) && self.own_lack().is_none()
     }
 
     /// Whether all of these flags are set.

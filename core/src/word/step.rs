@@ -4,9 +4,9 @@
 //! | step | needs | a | b | f | g |
 //! | --- | --- | --- | --- | --- | --- |
 //! | `enter` (ranked, at home) | a, b, f, g > 0; newcomers no N, no I | -1 | -1 | -1 | -1 |
-//! | `enter_shared` (unranked) | f, g > 0; newcomers no I | | | -1 | -1 |
+//! | `enter_shared` (unranked) | f, g > 0; newcomers no I, nor N with a, b > 0 | | | -1 | -1 |
 //! | `occupy` (ranked, tokens in hand) | a, b > 0; newcomers no N, no I | -1 | -1 | | |
-//! | `take` (a token into the hand) | f or g > 0; newcomers no I | | | -1 or | -1 |
+//! | `take` (a token into the hand) | f or g > 0; newcomers as above | | | -1 or | -1 |
 //! | `put` (a token from the hand) | f < a, or g < b | | | +1 or | +1 |
 //! | `drain`, `fill` (the turn, when limits move) | as `take`, `put`, many at once | | | | |
 //! | `shrink` (the turn) | nothing | own room less; of the tokens, those it leaves no room for | | | |
@@ -46,6 +46,12 @@ impl Who {
             Who::Entitled => 0,
         }
     }
+
+    /// Whether it may have tokens that lie in another lane's word.
+    #[inline]
+    fn may_take(self, word: Word) -> bool {
+        !word.has(self.heeds(N | I)) || !word.shuts_foreigners()
+    }
 }
 
 /// A ranked request, decided on its rank's word alone.
@@ -59,7 +65,7 @@ pub(crate) fn enter(word: Word, who: Who) -> Option<Word> {
 #[inline]
 pub(crate) fn enter_shared(word: Word, who: Who) -> Option<Word> {
     let new = word + ONE_SHARED;
-    (new.0 & (SHARED_HOLD | who.heeds(I)) == SHARED_HOLD).then_some(new)
+    (new.0 & SHARED_HOLD == SHARED_HOLD && who.may_take(word)).then_some(new)
 }
 
 /// A ranked request that has a token of each kind in hand enters its rank.
@@ -70,8 +76,7 @@ pub(crate) fn occupy(word: Word, who: Who) -> Option<Word> {
 
 /// Takes one token into the hand.
 pub(crate) fn take(word: Word, kind: Kind, who: Who) -> Option<Word> {
-    let open = !word.has(who.heeds(I));
-    (open && word.free(kind) > 0).then(|| word + Delta::tokens(kind, -1))
+    (word.free(kind) > 0 && who.may_take(word)).then(|| word + Delta::tokens(kind, -1))
 }
 
 /// Puts one token down where the share's own lane could use it.
@@ -181,7 +186,11 @@ mod tests {
         );
         assert_eq!(enter_shared(word(9, 9, 0, 2), NEW), None);
         assert_eq!(enter_shared(word(9, 9, 2, -1), NEW), None);
-        assert!(enter_shared(Word(word(1, 1, 1, 1).0 | N), NEW).is_some());
+        assert!(enter_shared(Word(word(0, 1, 1, 1).0 | N), NEW).is_some());
+        let due = Word(word(1, 1, 1, 1).0 | N);
+        assert!(enter_shared(due, NEW).is_none(), "its own queue's");
+        assert!(take(due, Kind::Running, NEW).is_none());
+        assert!(enter_shared(due, Who::Entitled).is_some());
         assert!(enter_shared(Word(word(1, 1, 1, 1).0 | I), NEW).is_none());
     }
 

@@ -1,0 +1,102 @@
+//! A request that cannot enter queues, or is refused.
+
+use crate::arrive::Arrival;
+use crate::counters::Event;
+use crate::error::Rejection;
+use crate::reached::Reached;
+use crate::shared::Shared;
+use crate::slots::Place;
+
+/// Which queue leaves no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Own,
+    Worker,
+}
+
+impl Shared {
+    /// The request lacks what was `reached`.
+    #[cold]
+    pub(crate) fn queue_up(&self, lane: u32, reached: Reached) -> Result<Arrival, Rejection> {
+        let place = match self.enqueue(lane, reached)? {
+            (place, Some(lacked)) => return Ok(self.stay(place, lacked)),
+            (place, None) => place,
+        };
+        // It has come meanwhile, from somebody who saw no flag and is gone. If no turn
+        // has offered it, the request tries once more: else those who come after it
+        // would be told that they lack what nobody has reached.
+        self.ring();
+        if !self.withdraw(place) {
+            return Ok(self.stay(place, reached));
+        }
+        match self.enter(lane) {
+            Ok(hold) => {
+                self.lane(lane).counters.count(Event::AdmittedDirect);
+                Ok(Arrival::Admitted(hold))
+            }
+            Err(reached) => {
+                let (place, lacked) = self.enqueue(lane, reached)?;
+                if lacked.is_none() {
+                    self.ring();
+                }
+                Ok(self.stay(place, lacked.unwrap_or(reached)))
+            }
+        }
+    }
+
+    /// Takes a place in the queue, and makes sure that whoever frees what the request
+    /// lacks knows of it: what that is, or nothing if it lies free.
+    fn enqueue(&self, lane: u32, reached: Reached) -> Result<(Place, Option<Reached>), Rejection> {
+        if self.is_stopped() {
+            return Err(Rejection::Stopped);
+        }
+        // A look first: a refusal writes nothing that others write.
+        self.queue_room(lane)
+            .map_err(|full| self.refuse_queue(lane, reached, full))?;
+        // The slot before the reservation: it may have to be allocated.
+        let slot = self.slots.acquire();
+        if let Err(full) = self.reserve(lane) {
+            self.slots.release(slot);
+            return Err(self.refuse_queue(lane, reached, full));
+        }
+        let place = self.slots.occupy(slot, lane);
+        let home = lane.checked_sub(1).map(|home| home as usize);
+        let lacked = self.budget.announce(home);
+        if self.is_stopped() {
+            self.ring();
+        }
+        Ok((place, lacked))
+    }
+
+    fn stay(&self, place: Place, lacked: Reached) -> Arrival {
+        self.lane(place.lane).queue.say_lacked(lacked);
+        Arrival::Queued(place)
+    }
+
+    /// Which queue is full for this lane, if one is: its own first.
+    fn queue_room(&self, lane: u32) -> Result<(), Full> {
+        let own = self.lane(lane).queue.read();
+        if lane != 0 && own.queued >= own.limit {
+            return Err(Full::Own);
+        }
+        let (queued, limit) = self.total.read();
+        if queued >= limit {
+            Err(Full::Worker)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn reserve(&self, lane: u32) -> Result<(), Full> {
+        let own = &self.lane(lane).queue;
+        own.reserve(lane != 0).map_err(|_| Full::Own)?;
+        if self.total.reserve().is_err() {
+            own.leave();
+            return Err(Full::Worker);
+        }
+        // Leaving takes the lane's count down first: whoever got a leaver's place in
+        // the worker's queue finds its lane without it.
+        own.unsay_if_alone();
+        Ok(())
+    }
+}
