@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `known` | what is known of the engine without asking it |
 //! | `error` | why there is no worker |
-//! | `prefix` | what may go before a metric's name |
+//! | [`prefix`] | what may go before a metric's name |
 //! | [`trust`] | which clients are believed |
 //! | `path` | what paths mean |
 //! | [`routes`] | which requests are gated |
@@ -36,7 +36,7 @@ pub mod metrics;
 mod own;
 mod pages;
 mod path;
-mod prefix;
+pub mod prefix;
 pub mod refusal;
 pub mod report;
 pub mod routes;
