@@ -3,6 +3,7 @@
 
 mod asking;
 mod cases;
+mod counting;
 mod dialects;
 mod failing;
 mod hiding;
