@@ -9,6 +9,7 @@ use tracing::{debug, info, warn};
 pub use super::known::KnownEngine;
 use super::pages::KINDS;
 use super::shared::Shared;
+use crate::config::ranks::show_ranks;
 use crate::proxy::engine::{Engine, EngineError};
 
 /// How long an engine may take to answer one question.
@@ -33,7 +34,7 @@ pub(super) async fn discover(shared: &Shared, known: KnownEngine) {
         let why = match ask(&shared.engine).await {
             Ok((name, mut report)) => {
                 if let Some(ranks) = &known.ranks {
-                    report.ranks.clone_from(ranks);
+                    keep_ranks(&mut report, ranks, name);
                 }
                 if apply(shared, report, name) {
                     return;
@@ -60,6 +61,18 @@ fn from_flags(known: &KnownEngine) -> Option<EngineReport> {
         ranks: known.ranks.clone().unwrap_or_else(|| vec![0]),
         max_num_seqs: known.max_num_seqs,
     })
+}
+
+/// Puts the ranks that flags name in the place of those that an engine tells.
+fn keep_ranks(report: &mut EngineReport, ranks: &[u32], from: &str) {
+    if report.ranks != ranks {
+        let (told, kept) = (show_ranks(&report.ranks), show_ranks(ranks));
+        warn!(
+            from,
+            told, kept, "the engine has other ranks than --dp-ranks says, which stay"
+        );
+        report.ranks = ranks.to_vec();
+    }
 }
 
 /// Passes a report on to the gate. An unusable one changes nothing but the log.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use tidegate_gateway::scrape::page::{Fetch, PageUrl};
+use tidegate_gateway::scrape::page::{Fetch, PageError, PageUrl};
 use tokio::time::{Instant, sleep};
 
 use super::program::Running;
@@ -82,7 +82,8 @@ impl Prometheus {
             _running: running,
         };
         let start = Instant::now();
-        while server.query("up == 1").await.len() < count {
+        // At first it answers that it is not ready.
+        while server.try_query("up == 1").await.map_or(0, |up| up.len()) < count {
             assert!(
                 start.elapsed() < 6 * LONG,
                 "it never scraped {count} workers"
@@ -94,19 +95,20 @@ impl Prometheus {
 
     /// What it says to an instant query: labels and value of each series.
     pub async fn query(&self, query: &str) -> Vec<(Value, f64)> {
+        self.try_query(query).await.expect("an answer")
+    }
+
+    async fn try_query(&self, query: &str) -> Result<Vec<(Value, f64)>, PageError> {
         let base: PageUrl = self.url.parse().expect("a URL");
-        let path = format!(
-            "/api/v1/query?query={}",
-            utf8_percent_encode(query, NON_ALPHANUMERIC)
-        );
-        let page = Fetch::new(base.below(&path)).expect("no certificates are needed");
-        let text = page.text(LONG).await.expect("an answer");
-        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        let query = utf8_percent_encode(query, NON_ALPHANUMERIC);
+        let page = base.below(&format!("/api/v1/query?query={query}"));
+        let page = Fetch::new(page).expect("no certificates are needed");
+        let answer: Value = serde_json::from_str(&page.text(LONG).await?).expect("JSON");
         let series = answer["data"]["result"].as_array().expect("a vector");
         let read = |one: &Value| {
             let value = one["value"][1].as_str().and_then(|text| text.parse().ok());
             (one["metric"].clone(), value.expect("a number"))
         };
-        series.iter().map(read).collect()
+        Ok(series.iter().map(read).collect())
     }
 }

@@ -14,6 +14,7 @@ mod overload;
 mod oversize;
 mod passing;
 mod refusing;
+mod reporting;
 mod slow;
 mod smuggling;
 mod support;
