@@ -25,6 +25,9 @@ Examples:
   curl -N http://127.0.0.1:8100/v1/chat/completions -H 'content-type: application/json' \\
     -d '{\"model\":\"sim\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}'
 
+RUST_LOG=info,tidegate_gateway::worker::decision=debug logs what the gate decides about each
+request, and why; --log-format json makes each line an object.
+
 Next: `tidegate config --help` shows where the limits come from; `tidegate engine --help`
 starts an engine to try it with.";
 

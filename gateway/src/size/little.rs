@@ -115,7 +115,7 @@ fn lanes(wanted: &[u32], known: usize, reading: &Reading) -> Vec<Vec<Lane>> {
     let unspecified = reading.lanes.contains_key(&Lane::Unspecified) && known < 2;
     let unspecified = unspecified.then_some(Lane::Unspecified);
     match wanted {
-        [] => vec![unspecified.into_iter().collect()],
+        [] => unspecified.map(|lane| vec![lane]).into_iter().collect(),
         ranks => {
             let of = |id: &u32| {
                 std::iter::once(Lane::Rank(*id))

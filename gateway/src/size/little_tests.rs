@@ -94,6 +94,15 @@ fn each_unusable_window_is_refused_with_its_reason() {
         "ranks_changed"
     );
     assert_eq!(reason(&good, Some(7)), "no_such_rank");
+    let nobody = [0, 1].map(Duration::from_secs).map(|at| Reading {
+        at,
+        ..Reading::default()
+    });
+    assert_eq!(reason(&nobody, None), "too_few_samples");
+    assert_eq!(
+        with(|all| all.iter_mut().for_each(|one| one.lanes.clear())),
+        "no_such_rank"
+    );
     // One in 20 may leave.
     let mut few = good;
     last(&mut few, RANK).cancelled = 25;

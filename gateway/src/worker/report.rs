@@ -3,17 +3,21 @@
 
 use std::time::Duration;
 
-use tidegate::EngineReport;
+use tidegate::{EngineReport, Limits};
 use tracing::{debug, info, warn};
 
 pub use super::known::KnownEngine;
 use super::pages::KINDS;
 use super::shared::Shared;
+use crate::config::Source;
 use crate::config::ranks::show_ranks;
 use crate::proxy::engine::{Engine, EngineError};
 
 /// How long an engine may take to answer one question.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Where a report came from that nobody was asked for.
+const FLAGS: &str = "flags";
 
 /// Pauses between attempts: doubled from the first up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -24,7 +28,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(10);
 pub(super) async fn discover(shared: &Shared, known: KnownEngine) {
     if let Some(report) = from_flags(&known) {
         let complete = report.max_num_seqs.is_some();
-        if apply(shared, report, "flags") && complete {
+        if apply(shared, report, FLAGS) && complete {
             return;
         }
     }
@@ -86,14 +90,7 @@ fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
     let ranks = report.ranks.len();
     match shared.gate.report_engine(report) {
         Ok(limits) => {
-            info!(
-                from,
-                ranks,
-                engine_request_limit = limits.engine_request_limit,
-                engine_request_waiting_limit = limits.engine_request_waiting_limit,
-                request_queue_limit = limits.request_queue_limit,
-                "limits in force, per rank"
-            );
+            in_force(shared, from, ranks, limits);
             if known {
                 shared.metrics.engine_reported(true);
             }
@@ -106,8 +103,32 @@ fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
     }
 }
 
+/// Logs the limits and where each came from. What flags make of them, they said
+/// at the start.
+fn in_force(shared: &Shared, from: &str, ranks: usize, limits: Limits) {
+    if from == FLAGS {
+        return;
+    }
+    let source = |explicit: Option<u32>| match explicit {
+        Some(_) => "set".to_owned(),
+        None => Source::Reported.to_string(),
+    };
+    let explicit = shared.explicit;
+    info!(
+        from,
+        ranks,
+        engine_request_limit = limits.engine_request_limit,
+        engine_request_limit_source = source(explicit.engine_request_limit),
+        engine_request_waiting_limit = limits.engine_request_waiting_limit,
+        engine_request_waiting_limit_source = source(explicit.engine_request_waiting_limit),
+        request_queue_limit = limits.request_queue_limit,
+        request_queue_limit_source = source(explicit.request_queue_limit),
+        "the engine told its size: limits in force, per rank"
+    );
+}
+
 fn warn_of_fallback(shared: &Shared, why: &str) {
-    if shared.explicit_engine_limit {
+    if shared.explicit.engine_request_limit.is_some() {
         info!(engine = %shared.engine.url(), why, "the engine's size is not known; explicit limits hold");
         return;
     }
