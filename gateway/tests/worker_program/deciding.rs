@@ -4,8 +4,12 @@ use std::net::TcpListener;
 
 use http_body_util::BodyExt;
 use serde_json::Value;
+use tidegate_gateway::engine::{Engine, EngineConfig};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Running, ask, worker};
+
+const OTHER_RANKS: &str = "the engine has other ranks than --dp-ranks says, which stay";
 
 /// The lines so far with this message.
 fn lines(worker: &Running, message: &str) -> Vec<Value> {
@@ -152,4 +156,49 @@ async fn limits_and_their_sources_are_logged_once_and_a_storm_of_failures_as_one
             (&value.into(), &source.into())
         );
     }
+}
+
+/// Of an engine that tells other ranks than flags do, and of one whose size is
+/// more than anybody can count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reports_that_conflict_or_cannot_be_used_are_warned_about() {
+    let engine = Engine::start(EngineConfig {
+        ranks: 2,
+        ..EngineConfig::default()
+    })
+    .await
+    .unwrap();
+    let (conflicting, _) = worker(&engine.url(), &["--dp-ranks", "4-5"], |_| {});
+    conflicting.wait_for("the engine told its size");
+    let warned = &lines(&conflicting, OTHER_RANKS)[0];
+    assert_eq!(
+        (&warned["level"], &warned["told"], &warned["kept"]),
+        (&"WARN".into(), &"0-1".into(), &"4-5".into())
+    );
+
+    let page = r#"{"max_running_requests": 4000000000}"#;
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{page}",
+        page.len()
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = [0; 1024];
+            let _ = stream.read(&mut asked).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    let (unusable, _) = worker(&url, &[], |_| {});
+    let line = unusable.wait_for("the engine's size was not usable");
+    assert!(
+        line.contains("WARN") && line.contains("engine_request_limit"),
+        "{line}"
+    );
+    let line = unusable.wait_for("THE ENGINE'S SIZE IS NOT KNOWN");
+    assert!(
+        line.contains("\"limit\":10000") && line.contains("--max-num-seqs"),
+        "{line}"
+    );
 }
