@@ -40,6 +40,17 @@ pub fn program(name: &str) -> PathBuf {
 pub struct Prometheus {
     pub url: String,
     _running: Running,
+    /// Goes after the server, which writes there.
+    _folder: Folder,
+}
+
+/// A folder that is removed when dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Prometheus {
@@ -80,6 +91,7 @@ impl Prometheus {
         let server = Self {
             url,
             _running: running,
+            _folder: Folder(folder),
         };
         let start = Instant::now();
         // At first it answers that it is not ready.
