@@ -1,8 +1,9 @@
 //! Every request is accounted for, per lane, in what Prometheus has read.
 //!
-//! Plays half a minute of generated load; with `TIDEGATE_TRACES`, the folder of
+//! Plays a minute of generated load in six seconds; with `TIDEGATE_TRACES`, the folder of
 //! the Azure trace, the whole of that.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,8 +15,20 @@ use tokio_util::sync::CancellationToken;
 use super::server::Prometheus;
 use super::stack::{LONG, Stack, limits, simulated};
 
-/// The trace is played this much faster, on an engine that is as much faster.
-const SPEED: f64 = 50.0;
+/// The load is played this much faster, on an engine that is as much faster.
+const SPEED: f64 = 10.0;
+
+/// The same for the trace, which lasts an hour.
+const TRACE_SPEED: f64 = 50.0;
+
+/// Where the trace is, if it is to be played.
+fn traces() -> Option<OsString> {
+    std::env::var_os("TIDEGATE_TRACES")
+}
+
+fn speed() -> f64 {
+    traces().map_or(SPEED, |_| TRACE_SPEED)
+}
 
 /// A recorded or generated load, of which a part leaves.
 fn load(seed: u64) -> Vec<Planned> {
@@ -28,13 +41,15 @@ fn load(seed: u64) -> Vec<Planned> {
     };
     let drawn = Arrivals::new(mix, seed);
     let hurried = |planned: Planned| Planned {
-        leaves_after: planned.leaves_after.map(|patience| patience.div_f64(SPEED)),
+        leaves_after: planned
+            .leaves_after
+            .map(|patience| patience.div_f64(speed())),
         ..planned
     };
-    match std::env::var_os("TIDEGATE_TRACES") {
+    match traces() {
         Some(folder) => {
             let file = Path::new(&folder).join("azure/AzureLLMInferenceTrace_conv.csv");
-            let rows = read_trace(&file, SPEED).expect("the trace");
+            let rows = read_trace(&file, TRACE_SPEED).expect("the trace");
             let rows = rows.into_iter().zip(drawn);
             let merged = rows.map(|(row, drawn)| {
                 hurried(Planned {
@@ -46,10 +61,10 @@ fn load(seed: u64) -> Vec<Planned> {
             merged.collect()
         }
         None => drawn
-            .take_while(|planned| planned.at < Duration::from_secs(120))
+            .take_while(|planned| planned.at < Duration::from_secs(60))
             .map(|planned| {
                 hurried(Planned {
-                    at: planned.at.div_f64(SPEED),
+                    at: planned.at.div_f64(speed()),
                     ..planned
                 })
             })
@@ -136,7 +151,7 @@ async fn conserves(prometheus: &Prometheus, stack: &Stack) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_request_is_accounted_for_in_each_of_two_workers() {
     let start = || {
-        Stack::start(simulated(2, 4, SPEED), |config| {
+        Stack::start(simulated(2, 4, speed()), |config| {
             config.settings = limits(4, 2, 2)
         })
     };
