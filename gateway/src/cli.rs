@@ -7,6 +7,7 @@
 //! | [`live`] | status lines, in place on a terminal |
 //! | [`logging`] | where log lines go, and in which format |
 //! | [`output`] | what a command was asked for, on standard output |
+//! | [`sparing`] | warnings that are due too often |
 //! | [`stop`] | Ctrl-C and SIGTERM as one token |
 //! | [`values`] | values that several commands take |
 
@@ -15,5 +16,6 @@ pub mod files;
 pub mod live;
 pub mod logging;
 pub mod output;
+pub mod sparing;
 pub mod stop;
 pub mod values;

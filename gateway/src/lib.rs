@@ -9,8 +9,10 @@
 //! | [`cli`] | what the commands have in common |
 //! | [`config`] | the gate's limits, from flags and environment |
 //! | [`proxy`] | what stands between a client and an engine |
+//! | [`scrape`] | metrics of others, read |
 //! | [`engine`] | a simulated engine |
 //! | [`worker`] | the gate in front of an engine |
+//! | [`size`] | a waiting limit from what was measured |
 //! | [`load`] | a load generator |
 //! | [`demo`] | engines, workers and load in one process |
 //! | [`program`] | the command line |
@@ -22,6 +24,8 @@ pub mod engine;
 pub mod load;
 pub mod program;
 pub mod proxy;
+pub mod scrape;
+pub mod size;
 pub mod worker;
 
 /// The README's examples, compiled and run as documentation tests.

@@ -19,6 +19,7 @@ use crate::config::show::{self, ConfigArgs};
 use crate::demo::{self, DemoArgs};
 use crate::engine::{self, EngineArgs};
 use crate::load::{self, command::LoadArgs};
+use crate::size::command::{self as sizing, SizeArgs};
 use crate::worker::{self, WorkerArgs};
 
 /// Admission control for inference workers.
@@ -61,6 +62,14 @@ enum Command {
     /// environment; --max-num-seqs and --dp-ranks stand in for the engine's report.
     #[command(after_help = help::CONFIG)]
     Config(ConfigArgs),
+
+    /// Find a limit for the engine's waiting requests, from a worker's metrics.
+    ///
+    /// Little's law: as many requests wait for their first token, on average, as are
+    /// admitted in the time that one waits. Measure a warm worker at the highest steady
+    /// load that meets your latency target, with limits so high that nothing queues.
+    #[command(after_help = help::SIZE)]
+    Size(SizeArgs),
 
     /// Start a simulated inference engine: no GPU, the step times of one.
     ///
@@ -135,6 +144,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             let ended = engine::run(args, stop).await;
             ended.map_err(|error| Failure::listening(address, "--listen", &error))
         }),
+        Some(Command::Size(args)) => with_stop(async |stop| sizing::run(&args, &stop).await),
         Some(Command::Load(args)) => with_stop(async |stop| {
             let tally = load::command::run(&args, &stop).await?;
             print(&format!("What became of the requests\n{tally}"))?;

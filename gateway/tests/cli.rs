@@ -14,6 +14,7 @@ fn every_command_explains_itself() {
         vec!["engine"],
         vec!["config"],
         vec!["load"],
+        vec!["size"],
         vec!["demo"],
     ];
     for mut arguments in commands {
@@ -80,6 +81,15 @@ fn what_is_not_understood_is_exit_2_and_says_what_is_accepted() {
         (&worker("--metrics-prefix", "a-b"), "letters, digits"),
         (&worker("--gate-route", "/{a}/{"), "a name in braces"),
         (&["load"], "--url"),
+        (&["size"], "--metrics-url"),
+        (
+            &["size", "--metrics-url", "h:1"],
+            "such as http://127.0.0.1:8100/metrics",
+        ),
+        (
+            &["size", "--metrics-url", "http://h", "--interval", "0.1"],
+            "--every must be shorter",
+        ),
         (&["demo", "--duration", "-3"], "seconds above 0"),
         (
             &["--duration", "3", "config"],

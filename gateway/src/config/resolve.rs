@@ -32,7 +32,7 @@ impl fmt::Display for Source {
             Source::Flag => f.write_str("flag"),
             Source::Environment(name) => write!(f, "environment {name}"),
             Source::OlderName(name) => write!(f, "environment {name} (older name)"),
-            Source::Reported => f.write_str("reported by the engine"),
+            Source::Reported => f.write_str("the engine's max_num_seqs"),
             Source::Fallback => f.write_str("fallback, the engine has not reported"),
         }
     }

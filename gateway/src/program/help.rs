@@ -5,6 +5,7 @@ Start here:
   tidegate                       engines, workers and traffic on this machine; Ctrl-C stops them
   tidegate worker --help         the gate in front of an engine of your own
   tidegate config --help         which limits would be in force, and why
+  tidegate size --help           which limit the engine's waiting requests need
 
 RUST_LOG chooses what is logged, such as RUST_LOG=debug or RUST_LOG=tidegate_gateway=trace.";
 
@@ -24,6 +25,9 @@ Examples:
   curl -N http://127.0.0.1:8100/v1/chat/completions -H 'content-type: application/json' \\
     -d '{\"model\":\"sim\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}'
 
+RUST_LOG=info,tidegate_gateway::worker::decision=debug logs what the gate decides about each
+request, and why; --log-format json makes each line an object.
+
 Next: `tidegate config --help` shows where the limits come from; `tidegate engine --help`
 starts an engine to try it with.";
 
@@ -32,6 +36,16 @@ Example:
   tidegate config --dp-ranks 0-7 --max-num-seqs 256 --request-queue-limit 64
 
 Next: `tidegate worker --help`, which takes the same limits.";
+
+pub const SIZE: &str = "\
+Examples:
+  tidegate size --metrics-url http://127.0.0.1:8100/metrics --interval 60s
+  tidegate size --prometheus-url http://127.0.0.1:9090 --match 'instance=\"127.0.0.1:8100\"' --rank 0
+
+A window in which requests queued, were refused, or left in numbers is refused, with the
+reason and exit code 1.
+
+Next: `tidegate worker --engine-request-waiting-limit N` with the limit found.";
 
 pub const ENGINE: &str = "\
 Example:

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::uri::Scheme;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
@@ -31,7 +32,10 @@ const READ_BYTES: usize = 64 << 10;
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// The largest answer that is read whole, in bytes.
-const MAX_JSON_BYTES: usize = 4 << 20;
+const MAX_PAGE_BYTES: usize = 4 << 20;
+
+/// What most of our questions ask for.
+const JSON: &str = "application/json";
 
 /// Why there is no answer from the engine.
 #[derive(Debug, Error)]
@@ -201,7 +205,7 @@ impl Engine {
     /// # Errors
     /// When there is no answer within `timeout`.
     pub async fn probe(&self, path: &str, timeout: Duration) -> Result<StatusCode, EngineError> {
-        let answer = self.ask(path, timeout).await?;
+        let answer = self.ask(path, JSON, timeout).await?;
         Ok(answer.status())
     }
 
@@ -216,23 +220,43 @@ impl Engine {
         path: &str,
         timeout: Duration,
     ) -> Result<Option<serde_json::Value>, EngineError> {
-        let answer = self.ask(path, timeout).await?;
-        if !answer.status().is_success() {
+        let (status, body) = self.page(path, JSON, timeout).await?;
+        if !status.is_success() {
             return Ok(None);
         }
-        let body = Limited::new(answer.into_body(), MAX_JSON_BYTES).collect();
-        let body = tokio::time::timeout(timeout, body)
-            .await
-            .map_err(|_| EngineError::Timeout(timeout))?
-            .map_err(|error| EngineError::Answer(error.to_string()))?;
-        serde_json::from_slice(&body.to_bytes())
+        serde_json::from_slice(&body)
             .map(Some)
             .map_err(|error| EngineError::Answer(error.to_string()))
     }
 
-    async fn ask(&self, path: &str, timeout: Duration) -> Result<Response<Incoming>, EngineError> {
+    /// Asks for `path` and reads the answer whole, of whatever status.
+    ///
+    /// # Errors
+    /// When head or body do not come within `timeout`, or the body is over 4 MiB.
+    pub async fn page(
+        &self,
+        path: &str,
+        accept: &'static str,
+        timeout: Duration,
+    ) -> Result<(StatusCode, Bytes), EngineError> {
+        let answer = self.ask(path, accept, timeout).await?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), MAX_PAGE_BYTES).collect();
+        let body = tokio::time::timeout(timeout, body)
+            .await
+            .map_err(|_| EngineError::Timeout(timeout))?
+            .map_err(|error| EngineError::Answer(error.to_string()))?;
+        Ok((status, body.to_bytes()))
+    }
+
+    async fn ask(
+        &self,
+        path: &str,
+        accept: &'static str,
+        timeout: Duration,
+    ) -> Result<Response<Incoming>, EngineError> {
         let request = Request::get(path)
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, accept)
             .body(RequestBody::empty())
             .map_err(|_| EngineError::Target)?;
         self.send(request, Reuse::Kept, Some(&mut Silence::new(timeout)))

@@ -2,7 +2,7 @@
 //! that do not get in.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::header::EXPECT;
 use http::{HeaderMap, StatusCode};
@@ -11,6 +11,8 @@ use tidegate::{AdmissionOwned, Rejection};
 use tracing::debug;
 
 use super::answer::{Answer, error};
+use super::decision::{self, Queued};
+use super::named::Named;
 use super::refusal::refusal;
 use super::shared::Shared;
 use super::slot::Slot;
@@ -29,10 +31,11 @@ pub(super) async fn enter(
     head: &HeaderMap,
     mut body: RequestBody,
     trusted: bool,
+    named: &Named,
 ) -> Result<(Slot, RequestBody), Answer> {
     // A client that waits for leave to send its body gets it when admitted.
     let expects = head.contains_key(EXPECT);
-    match admit(shared, head, &mut body, expects, trusted).await {
+    match admit(shared, head, &mut body, expects, trusted, named).await {
         Ok(slot) => Ok((slot, body)),
         Err(answer) => {
             if !expects {
@@ -52,6 +55,7 @@ async fn admit(
     body: &mut RequestBody,
     expects: bool,
     trusted: bool,
+    named: &Named,
 ) -> Result<Slot, Box<Answer>> {
     if shared.is_draining() {
         return Err(unavailable("The worker is shutting down"));
@@ -66,19 +70,33 @@ async fn admit(
     let admission = shared
         .gate
         .request_owned(rank)
-        .map_err(|rejection| refused(shared, &rejection))?;
+        .map_err(|rejection| refused(shared, &rejection, named))?;
     let permit = match admission {
-        AdmissionOwned::Admitted(permit) => permit,
+        AdmissionOwned::Admitted(permit) => {
+            decision::admitted(named, permit.lane());
+            permit
+        }
         AdmissionOwned::Queued(ticket) => {
-            let since = Instant::now();
+            let queued = Queued::new(named, &shared.gate, rank);
             let permit = tokio::select! {
                 biased;
                 permit = ticket => permit,
-                why = body.read_ahead(&shared.budget), if !expects => return Err(unusable(why)),
+                why = body.read_ahead(&shared.budget), if !expects => {
+                    queued.gave_up(&why);
+                    return Err(unusable(why));
+                }
             };
-            let permit = permit.map_err(|why| refused(shared, &why.into()))?;
-            shared.metrics.waited(permit.lane(), since.elapsed());
-            permit
+            match permit {
+                Ok(permit) => {
+                    let waited = queued.admitted(permit.lane());
+                    shared.metrics.waited(permit.lane(), waited);
+                    permit
+                }
+                Err(stopped) => {
+                    queued.gave_up(&stopped);
+                    return Err(refused(shared, &stopped.into(), named));
+                }
+            }
         }
     };
     Ok(Slot::new(permit, Arc::clone(&shared.drain)))
@@ -93,15 +111,15 @@ fn unusable(why: BodyError) -> Box<Answer> {
     Box::new(error(why.status(), &why.to_string()))
 }
 
-fn refused(shared: &Shared, rejection: &Rejection) -> Box<Answer> {
+fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> Box<Answer> {
     let Some(overload) = rejection.overload() else {
         return unavailable("The worker has stopped");
     };
-    debug!(%rejection, "refused");
     let retry_after = shared.retry_after.then(|| {
         let ahead = overload.counts;
         shared.drain.retry_after(ahead, rand::random())
     });
+    decision::refused(named, overload, retry_after);
     Box::new(refusal(shared.overload_status, overload, retry_after))
 }
 

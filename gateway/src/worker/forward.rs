@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
-use http::header::{ACCEPT_ENCODING, EXPECT, HOST, HeaderValue};
+use http::header::{ACCEPT_ENCODING, EXPECT, HOST};
 use http::{Request, Response, StatusCode, Version, request};
 use http_body_util::Either;
 use hyper::body::Incoming;
@@ -12,6 +13,7 @@ use tracing::{debug, warn};
 use super::answer::{Answer, Body, error};
 use super::busy::{Counted, InProgress};
 use super::enter::enter;
+use super::named::Named;
 use super::own;
 use super::routes::Route;
 use super::shared::Shared;
@@ -23,12 +25,6 @@ use crate::proxy::paced::Paced;
 use crate::proxy::relay::Relay;
 use crate::proxy::request_body::RequestBody;
 use crate::proxy::silence::Silence;
-
-/// What identifies a request in the log.
-struct Named {
-    id: HeaderValue,
-    traceparent: Option<HeaderValue>,
-}
 
 /// Answers one request. Dropping the future, which is what happens when the
 /// client leaves, cancels the request wherever it is. `trusted` is whether the
@@ -45,14 +41,11 @@ pub(super) async fn handle(
     if !trusted {
         headers::remove_claims(crossing);
     }
-    let named = Named {
-        id: headers::request_id(crossing),
-        traceparent: crossing.get("traceparent").cloned(),
-    };
+    let named = Named::of(crossing);
     let route = shared.routes.of(request.method(), request.uri());
     debug!(
-        id = text(&named.id),
-        traceparent = named.traceparent.as_ref().map(text),
+        id = named.id(),
+        traceparent = named.traceparent(),
         method = %request.method(),
         path = request.uri().path(),
         ?route,
@@ -64,14 +57,14 @@ pub(super) async fn handle(
         Route::Open => pass(&shared, request, &named, None).await,
     };
     debug!(
-        id = text(&named.id),
+        id = named.id(),
         status = answer.status().as_u16(),
         "answered"
     );
     answer
         .headers_mut()
         .entry(headers::REQUEST_ID)
-        .or_insert(named.id);
+        .or_insert(named.into_id());
     Ok(answer.map(|body| Counted::new(body, progress)))
 }
 
@@ -88,7 +81,7 @@ async fn pass(
     let Some(trusted) = gated else {
         return forward(shared, head, body, None, named).await;
     };
-    match enter(shared, &head.headers, body, trusted).await {
+    match enter(shared, &head.headers, body, trusted, named).await {
         Ok((slot, body)) => forward(shared, head, body, Some(slot), named).await,
         Err(answer) => answer,
     }
@@ -128,19 +121,26 @@ async fn forward(
         Ok(answer) => relay(shared, answer, slot, silence, multiplexed, named).await,
         Err(why) => {
             drop(slot);
-            failed(named, why.status(), &why);
+            failed(shared, named, why.status(), &why);
             error(why.status(), &why.to_string())
         }
     }
 }
 
-fn failed(named: &Named, status: StatusCode, why: &dyn std::error::Error) {
-    let (id, traceparent) = (text(&named.id), named.traceparent.as_ref().map(text));
+fn failed(shared: &Shared, named: &Named, status: StatusCode, why: &dyn std::error::Error) {
+    let (id, traceparent) = (named.id(), named.traceparent());
     let error = causes(why);
     if status.is_client_error() {
         debug!(id, traceparent, error, "a request failed by itself");
-    } else {
-        warn!(id, traceparent, error, "no answer from the engine");
+        return;
+    }
+    // While the engine is down, each request would say the same.
+    match shared.engine_warnings.due(Instant::now()) {
+        Some(left_out) => warn!(
+            id,
+            traceparent, error, left_out, "no answer from the engine"
+        ),
+        None => debug!(id, traceparent, error, "no answer from the engine"),
     }
 }
 
@@ -153,10 +153,6 @@ fn causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-fn text(value: &HeaderValue) -> &str {
-    value.to_str().unwrap_or("(not text)")
 }
 
 async fn relay(
@@ -178,7 +174,7 @@ async fn relay(
     head.version = Version::HTTP_11;
     let mut body = Relay::new(body, watcher, slot, silence);
     if let Err(why) = body.begin().await {
-        failed(named, why.status(), &why);
+        failed(shared, named, why.status(), &why);
         return error(why.status(), &why.to_string());
     }
     let body = if multiplexed {

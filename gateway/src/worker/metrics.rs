@@ -152,4 +152,49 @@ mod tests {
             "{text}"
         );
     }
+
+    /// The same names again as another kind, and values that nobody measures.
+    #[test]
+    fn faults_in_metrics_touch_neither_the_gate_nor_the_other_metrics() {
+        let settings = tidegate::Settings {
+            engine_request_limit: Some(1),
+            ..Default::default()
+        };
+        let gate = Gate::builder().settings(settings).build().unwrap();
+        let metrics = Metrics::new(gate.clone(), "p_", None, true).unwrap();
+        for name in [
+            "p_engine_request_count",
+            "p_queue_wait_seconds",
+            "dynamo_engine_request",
+        ] {
+            let key = Key::from_name(name);
+            metrics
+                .recorder
+                .register_counter(&key, &METADATA)
+                .increment(u64::MAX);
+            metrics
+                .recorder
+                .register_gauge(&key, &METADATA)
+                .set(f64::NAN);
+            metrics
+                .recorder
+                .register_histogram(&key, &METADATA)
+                .record(f64::NEG_INFINITY);
+        }
+        metrics.waited(Lane::Rank(77), Duration::MAX);
+        metrics.waited(Lane::Unspecified, Duration::MAX);
+        metrics.upkeep();
+        let permit = gate.try_admit(None).unwrap();
+        let text = metrics.render();
+        let line = "p_engine_request_count{dp_rank=\"unspecified\"} 1\n";
+        assert!(text.contains(line), "{text}");
+        assert!(gate.try_admit(None).is_err());
+        drop(permit);
+        drop(gate.try_admit(None).unwrap());
+        let text = metrics.render();
+        assert!(
+            text.contains("p_request_receive_total{dp_rank=\"unspecified\"} 3\n"),
+            "{text}"
+        );
+    }
 }

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `known` | what is known of the engine without asking it |
 //! | `error` | why there is no worker |
-//! | `prefix` | what may go before a metric's name |
+//! | [`prefix`] | what may go before a metric's name |
 //! | [`trust`] | which clients are believed |
 //! | `path` | what paths mean |
 //! | [`routes`] | which requests are gated |
@@ -19,6 +19,8 @@
 //! | [`report`] | how the gate learns the engine's size |
 //! | `busy` | whether a connection has a request in progress |
 //! | `own` | the worker's own routes |
+//! | `named` | what identifies a request in the log |
+//! | `decision` | what the gate decided, in the log |
 //! | `enter` | a gated request's way in |
 //! | `forward` | a request's way: gate, engine, and back |
 //! | `serve` | connections |
@@ -27,16 +29,18 @@ mod answer;
 pub mod args;
 mod busy;
 pub mod config;
+mod decision;
 mod enter;
 mod error;
 mod forward;
 mod known;
 mod legacy;
 pub mod metrics;
+mod named;
 mod own;
 mod pages;
 mod path;
-mod prefix;
+pub mod prefix;
 pub mod refusal;
 pub mod report;
 pub mod routes;
@@ -63,6 +67,7 @@ pub use known::KnownEngine;
 pub use trust::Trust;
 
 use crate::cli::files;
+use crate::cli::sparing::Sparing;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
 use metrics::Metrics;
@@ -128,7 +133,8 @@ impl Worker {
             max_body: config.max_body,
             rank_from_body: config.rank_from_body,
             trust: config.trust,
-            explicit_engine_limit: config.settings.engine_request_limit.is_some(),
+            explicit: config.settings,
+            engine_warnings: Sparing::default(),
             draining: AtomicBool::new(false),
         });
         let listener = serve::listen(config.listen)?;

@@ -11,7 +11,7 @@ pub(super) struct Kind {
 }
 
 /// The engines that tell their size.
-pub(super) const KINDS: [Kind; 4] = [
+pub(super) const KINDS: [Kind; 5] = [
     Kind {
         name: "SGLang",
         path: "/get_server_info",
@@ -26,6 +26,12 @@ pub(super) const KINDS: [Kind; 4] = [
         name: "TGI",
         path: "/info",
         read: |page| one_rank(&page["max_concurrent_requests"]),
+    },
+    Kind {
+        // Where its later versions have the same page.
+        name: "SGLang",
+        path: "/server_info",
+        read: sglang,
     },
     Kind {
         name: "vLLM",

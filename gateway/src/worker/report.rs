@@ -3,16 +3,21 @@
 
 use std::time::Duration;
 
-use tidegate::EngineReport;
+use tidegate::{EngineReport, Limits};
 use tracing::{debug, info, warn};
 
 pub use super::known::KnownEngine;
 use super::pages::KINDS;
 use super::shared::Shared;
+use crate::config::Source;
+use crate::config::ranks::show_ranks;
 use crate::proxy::engine::{Engine, EngineError};
 
 /// How long an engine may take to answer one question.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Where a report came from that nobody was asked for.
+const FLAGS: &str = "flags";
 
 /// Pauses between attempts: doubled from the first up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -23,7 +28,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(10);
 pub(super) async fn discover(shared: &Shared, known: KnownEngine) {
     if let Some(report) = from_flags(&known) {
         let complete = report.max_num_seqs.is_some();
-        if apply(shared, report, "flags") && complete {
+        if apply(shared, report, FLAGS) && complete {
             return;
         }
     }
@@ -33,7 +38,7 @@ pub(super) async fn discover(shared: &Shared, known: KnownEngine) {
         let why = match ask(&shared.engine).await {
             Ok((name, mut report)) => {
                 if let Some(ranks) = &known.ranks {
-                    report.ranks.clone_from(ranks);
+                    keep_ranks(&mut report, ranks, name);
                 }
                 if apply(shared, report, name) {
                     return;
@@ -62,6 +67,18 @@ fn from_flags(known: &KnownEngine) -> Option<EngineReport> {
     })
 }
 
+/// Puts the ranks that flags name in the place of those that an engine tells.
+fn keep_ranks(report: &mut EngineReport, ranks: &[u32], from: &str) {
+    if report.ranks != ranks {
+        let (told, kept) = (show_ranks(&report.ranks), show_ranks(ranks));
+        warn!(
+            from,
+            told, kept, "the engine has other ranks than --dp-ranks says, which stay"
+        );
+        report.ranks = ranks.to_vec();
+    }
+}
+
 /// Passes a report on to the gate. An unusable one changes nothing but the log.
 fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
     if report.max_num_seqs == Some(0) {
@@ -73,14 +90,7 @@ fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
     let ranks = report.ranks.len();
     match shared.gate.report_engine(report) {
         Ok(limits) => {
-            info!(
-                from,
-                ranks,
-                engine_request_limit = limits.engine_request_limit,
-                engine_request_waiting_limit = limits.engine_request_waiting_limit,
-                request_queue_limit = limits.request_queue_limit,
-                "limits in force, per rank"
-            );
+            in_force(shared, from, ranks, limits);
             if known {
                 shared.metrics.engine_reported(true);
             }
@@ -93,8 +103,32 @@ fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
     }
 }
 
+/// Logs the limits and where each came from. What flags make of them, they said
+/// at the start.
+fn in_force(shared: &Shared, from: &str, ranks: usize, limits: Limits) {
+    if from == FLAGS {
+        return;
+    }
+    let source = |explicit: Option<u32>| match explicit {
+        Some(_) => "set".to_owned(),
+        None => Source::Reported.to_string(),
+    };
+    let explicit = shared.explicit;
+    info!(
+        from,
+        ranks,
+        engine_request_limit = limits.engine_request_limit,
+        engine_request_limit_source = source(explicit.engine_request_limit),
+        engine_request_waiting_limit = limits.engine_request_waiting_limit,
+        engine_request_waiting_limit_source = source(explicit.engine_request_waiting_limit),
+        request_queue_limit = limits.request_queue_limit,
+        request_queue_limit_source = source(explicit.request_queue_limit),
+        "the engine told its size: limits in force, per rank"
+    );
+}
+
 fn warn_of_fallback(shared: &Shared, why: &str) {
-    if shared.explicit_engine_limit {
+    if shared.explicit.engine_request_limit.is_some() {
         info!(engine = %shared.engine.url(), why, "the engine's size is not known; explicit limits hold");
         return;
     }

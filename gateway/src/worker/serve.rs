@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 use super::busy::Busy;
 use super::shared::Shared;
 use super::{forward, own};
+use crate::cli::sparing::Sparing;
 use crate::proxy::watched::watched;
 
 /// Connections that may wait to be accepted.
@@ -90,6 +91,7 @@ pub(super) async fn accept(
     shared: Arc<Shared>,
     tasks: Arc<Tasks>,
 ) {
+    let warnings = Sparing::default();
     let mut server = auto::Builder::new(TokioExecutor::new());
     // How long a head may take is for `serve` to see, whatever the version.
     server
@@ -109,7 +111,9 @@ pub(super) async fn accept(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    warn!(%error, "could not accept a connection");
+                    if let Some(left_out) = warnings.due(Instant::now()) {
+                        warn!(%error, left_out, "could not accept a connection");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }

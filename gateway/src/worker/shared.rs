@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
-use tidegate::Gate;
+use tidegate::{Gate, Settings};
 
 use super::metrics::Metrics;
 use super::routes::Routes;
 use super::slot::Drain;
 use super::trust::Trust;
+use crate::cli::sparing::Sparing;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
 
@@ -31,8 +32,10 @@ pub(super) struct Shared {
     pub(super) max_body: u64,
     pub(super) rank_from_body: bool,
     pub(super) trust: Trust,
-    /// Someone set the engine request limit: the fallback is not in force.
-    pub(super) explicit_engine_limit: bool,
+    /// Limits that someone set, which no report moves.
+    pub(super) explicit: Settings,
+    /// Keeps what requests without an answer say to a bearable amount.
+    pub(super) engine_warnings: Sparing,
     /// New gated requests are turned away.
     pub(super) draining: AtomicBool,
 }

@@ -135,3 +135,7 @@ mod tests {
         assert_eq!(drain.retry_after(queued(100), 0.0), 1);
     }
 }
+
+#[cfg(test)]
+#[path = "storm_tests.rs"]
+mod storm;

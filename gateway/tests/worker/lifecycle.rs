@@ -129,6 +129,7 @@ async fn the_engine_is_asked_until_it_tells_its_size() {
             "/get_server_info",
             "/props",
             "/info",
+            "/server_info",
             "/server_info?config_format=json",
         ] {
             let mut call = bench.engine.call().await;

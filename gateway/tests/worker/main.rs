@@ -3,6 +3,7 @@
 
 mod asking;
 mod cases;
+mod counting;
 mod dialects;
 mod failing;
 mod hiding;
@@ -13,6 +14,7 @@ mod overload;
 mod oversize;
 mod passing;
 mod refusing;
+mod reporting;
 mod slow;
 mod smuggling;
 mod support;

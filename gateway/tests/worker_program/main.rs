@@ -1,6 +1,7 @@
 //! `tidegate worker` as a process of its own: what it takes from its environment,
 //! what it logs, and how it ends.
 
+mod deciding;
 mod ending;
 mod https;
 #[path = "../program/mod.rs"]

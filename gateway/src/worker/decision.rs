@@ -1,0 +1,96 @@
+//! What the gate decided about each request, in the log at debug level. Costs
+//! nothing beside a look at the level while nobody reads it.
+
+use std::time::{Duration, Instant};
+
+use tidegate::{Gate, Lane, Overload};
+use tracing::{Level, debug, enabled};
+
+use super::named::Named;
+
+/// The request entered at once.
+pub(super) fn admitted(named: &Named, lane: Lane) {
+    debug!(id = named.id(), %lane, outcome = "admitted", reason = "room", "decided");
+}
+
+/// The request was refused: which limit stood in the way, its value, what was
+/// there at that moment, and when to come back.
+pub(super) fn refused(named: &Named, overload: &Overload, retry_after: Option<u64>) {
+    debug!(
+        id = named.id(),
+        lane = %overload.lane,
+        outcome = "refused",
+        reason = %overload.limit,
+        value = overload.value,
+        limit_of = if overload.of_worker { "worker" } else { "rank" },
+        scope = %overload.scope,
+        running = overload.counts.running,
+        waiting = overload.counts.waiting,
+        queued = overload.counts.queued,
+        // Capacity comes back, so a later try can succeed.
+        retryable = true,
+        retry_after_seconds = retry_after,
+        "decided"
+    );
+}
+
+/// A request that waits at the gate. Dropping it tells that its client left.
+#[derive(Debug)]
+pub(super) struct Queued<'a> {
+    named: &'a Named,
+    since: Instant,
+    /// Its lane, if anybody reads it.
+    lane: Option<Lane>,
+}
+
+impl<'a> Queued<'a> {
+    /// The request for `rank` has just queued. Its position is counted in its lane,
+    /// from 1, and approximate: others come and go meanwhile.
+    pub(super) fn new(named: &'a Named, gate: &Gate, rank: Option<u32>) -> Self {
+        let lane = enabled!(Level::DEBUG).then(|| {
+            let seen = gate.snapshot();
+            let of = |lane: Lane| seen.lanes.iter().find(|seen| seen.lane == lane);
+            let lane = rank.map(Lane::Rank).filter(|lane| of(*lane).is_some());
+            let lane = lane.unwrap_or(Lane::Unspecified);
+            let position = of(lane).map_or(1, |seen| seen.queued.max(1));
+            debug!(
+                id = named.id(),
+                %lane,
+                outcome = "queued",
+                reason = "no room in the engine",
+                position,
+                "decided"
+            );
+            lane
+        });
+        let since = Instant::now();
+        Self { named, since, lane }
+    }
+
+    /// Its turn has come. Gives how long it waited.
+    pub(super) fn admitted(mut self, lane: Lane) -> Duration {
+        self.lane = None;
+        let waited = self.since.elapsed();
+        let id = self.named.id();
+        debug!(id, %lane, outcome = "admitted", reason = "its turn came", ?waited, "decided");
+        waited
+    }
+
+    /// It gives its place up for a reason of its own.
+    pub(super) fn gave_up(mut self, reason: &dyn std::fmt::Display) {
+        self.ended(reason);
+    }
+
+    fn ended(&mut self, reason: &dyn std::fmt::Display) {
+        if let Some(lane) = self.lane.take() {
+            let (id, waited) = (self.named.id(), self.since.elapsed());
+            debug!(id, %lane, outcome = "cancelled", %reason, ?waited, "decided");
+        }
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.ended(&"the client left");
+    }
+}

@@ -1,0 +1,41 @@
+//! What identifies a request in the log.
+
+use http::{HeaderMap, HeaderValue};
+
+use crate::proxy::headers;
+
+/// A request's id, and the trace that it belongs to.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    id: HeaderValue,
+    traceparent: Option<HeaderValue>,
+}
+
+impl Named {
+    /// Of a request with these headers, which get an id if they have none.
+    pub(super) fn of(headers: &mut HeaderMap) -> Self {
+        Self {
+            id: headers::request_id(headers),
+            traceparent: headers.get("traceparent").cloned(),
+        }
+    }
+
+    /// The id, for the log.
+    pub(super) fn id(&self) -> &str {
+        text(&self.id)
+    }
+
+    /// The trace, for the log.
+    pub(super) fn traceparent(&self) -> Option<&str> {
+        self.traceparent.as_ref().map(text)
+    }
+
+    /// The id, for the answer.
+    pub(super) fn into_id(self) -> HeaderValue {
+        self.id
+    }
+}
+
+fn text(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or("(not text)")
+}
