@@ -51,7 +51,7 @@ pub struct Class {
 }
 
 /// The classes, and the ways to one. There is always at least one class.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Classes {
     all: Vec<Class>,
     default: ClassId,

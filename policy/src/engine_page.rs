@@ -137,6 +137,7 @@ fn vllm(found: &Found, ask: Ask) -> EngineSample {
         waiting: found.count("num_requests_waiting"),
         pool: tokens(share * total as f64, total),
         progress: found.progress(&["generation_tokens_total", "prompt_tokens_total"]),
+        generated: found.sum("generation_tokens_total"),
     }
 }
 
@@ -157,6 +158,7 @@ fn sglang(found: &Found, ask: Ask) -> EngineSample {
             .zip(total)
             .and_then(|(used, total)| tokens(used, total)),
         progress: found.progress(&["generation_tokens_total", "prompt_tokens_total"]),
+        generated: found.sum("generation_tokens_total"),
     }
 }
 
@@ -169,6 +171,7 @@ fn tgi(found: &Found, ask: Ask) -> EngineSample {
             .zip(ask.kv_total)
             .and_then(|(used, total)| tokens(used, total)),
         progress: found.progress(&["request_count"]),
+        generated: None,
     }
 }
 
@@ -187,5 +190,6 @@ fn llamacpp(found: &Found, ask: Ask) -> EngineSample {
             .zip(total)
             .and_then(|(used, total)| tokens(used, total)),
         progress: found.progress(&["tokens_predicted_total", "prompt_tokens_total"]),
+        generated: found.sum("tokens_predicted_total"),
     }
 }

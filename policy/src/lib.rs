@@ -16,6 +16,10 @@
 //! | [`fill`] | whether the batch has a slot to fill |
 //! | [`headroom`] | who goes first when memory is short |
 //! | [`limit`] | the limit in force |
+//! | [`judge`] | puts these together and keeps what they learn |
+//! | [`shadow`] | what is carried out, and what is only counted |
+//! | [`quality`], [`glance`] | what is seen: GPU, concurrency, quality of service |
+//! | [`settings`], [`file`](mod@file) | what all of it is set to |
 //! | [`line`](mod@line), [`ema`], [`rolling`] | the statistics that these learn with |
 
 pub mod buckets;
@@ -26,16 +30,22 @@ pub mod device_page;
 pub mod drain;
 pub mod ema;
 pub mod engine_page;
+pub mod file;
 pub mod fill;
+pub mod glance;
 pub mod headroom;
+pub mod judge;
 pub mod limit;
 pub mod line;
 pub mod memory;
 pub mod page;
 pub mod profile;
 pub mod published;
+pub mod quality;
 pub mod rate;
 pub mod reason;
 pub mod rolling;
 pub mod sampler;
+pub mod settings;
+pub mod shadow;
 pub mod state;

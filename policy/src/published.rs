@@ -91,6 +91,7 @@ mod tests {
             device: DeviceSample::default(),
             memory: None,
             idle_ms: 0.0,
+            steps_per_second: None,
         }
     }
 

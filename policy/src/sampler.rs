@@ -6,6 +6,9 @@
 //!
 //! An engine works while it holds a request, or if its progress counter has
 //! moved since the last sample: a request may come and go between two samples.
+//!
+//! In one step every sequence of the batch gets one token, so that the engine
+//! takes `generated tokens per second / sequences in the batch` steps a second.
 
 use std::time::Duration;
 
@@ -21,6 +24,7 @@ pub struct Sampler {
     preallocates: bool,
     progress: Option<f64>,
     worked: Duration,
+    last: Option<(Duration, EngineSample)>,
 }
 
 impl Sampler {
@@ -32,6 +36,7 @@ impl Sampler {
             preallocates,
             progress: None,
             worked: now,
+            last: None,
         }
     }
 
@@ -47,13 +52,27 @@ impl Sampler {
         if holds || silent || (moved && !first) || now < self.worked {
             self.worked = now;
         }
+        let steps_per_second = self.steps_per_second(now, &engine);
+        self.last = Some((now, engine));
         State {
             at: now,
             engine,
             device,
+            steps_per_second,
             memory: memory::choose(engine.pool, device.memory, self.preallocates),
             idle_ms: (now - self.worked).as_secs_f64() * 1e3,
         }
+    }
+
+    /// From this sample and the one before; `None` where either does not tell,
+    /// the counter fell (the engine restarted) or nothing ran.
+    fn steps_per_second(&self, now: Duration, engine: &EngineSample) -> Option<f64> {
+        let (then, before) = self.last.as_ref()?;
+        let seconds = now.checked_sub(*then)?.as_secs_f64();
+        let tokens = engine.generated? - before.generated?;
+        let running = (engine.running? as f64 + before.running? as f64) / 2.0;
+        let known = seconds > 0.0 && tokens > 0.0 && running > 0.0;
+        known.then(|| tokens / seconds / running)
     }
 }
 
@@ -116,6 +135,29 @@ mod tests {
             let state = sampler.observe(at(1), EngineSample::default(), device);
             assert_eq!(state.memory, expected);
         }
+    }
+
+    #[test]
+    fn steps_are_told_by_generated_tokens() {
+        let mut sampler = Sampler::new(true, at(0));
+        let mut steps = |ms, running, generated| {
+            let sample = EngineSample {
+                generated: Some(generated),
+                ..engine(running, generated)
+            };
+            let state = sampler.observe(at(ms), sample, DeviceSample::default());
+            state.steps_per_second
+        };
+        assert_eq!(steps(0, 10, 0.0), None, "the first sample");
+        assert_eq!(steps(100, 10, 50.0), Some(50.0));
+        assert_eq!(steps(200, 10, 0.0), None, "the engine restarted");
+        assert_eq!(steps(200, 10, 9.0), None, "no time has passed");
+        assert_eq!(steps(100, 10, 99.0), None, "the clock jumped back");
+        assert_eq!(
+            steps(200, 0, 109.0),
+            Some(20.0),
+            "ten a moment ago, none now"
+        );
     }
 
     proptest! {

@@ -18,6 +18,8 @@ pub struct EngineSample {
     pub pool: Option<Memory>,
     /// A counter that moves whenever the engine works: tokens, or requests.
     pub progress: Option<f64>,
+    /// Tokens generated since the engine started.
+    pub generated: Option<f64>,
 }
 
 /// What a device's page says of one GPU. Shares are 0 to 1.
@@ -46,6 +48,8 @@ pub struct State {
     pub memory: Option<Memory>,
     /// How long the engine has done nothing, in milliseconds; 0 while it works.
     pub idle_ms: f64,
+    /// Steps of the engine per second, where generated tokens tell.
+    pub steps_per_second: Option<f64>,
 }
 
 impl State {

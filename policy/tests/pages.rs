@@ -18,12 +18,13 @@ fn pool(used: u64, total: u64) -> Option<Memory> {
     Memory::new(used, total, Unit::KvTokens)
 }
 
-fn sample(running: u64, waiting: u64, pool: Option<Memory>, progress: f64) -> EngineSample {
+fn sample(running: u64, waiting: u64, pool: Option<Memory>, tokens: [f64; 2]) -> EngineSample {
     EngineSample {
         running: Some(running),
         waiting: Some(waiting),
         pool,
-        progress: Some(progress),
+        progress: Some(tokens[0] + tokens[1]),
+        generated: Some(tokens[1]),
     }
 }
 
@@ -57,9 +58,18 @@ fn sized(page: &str, kv_total: u64) -> EngineSample {
 
 #[test]
 fn vllm_by_rank_and_in_all() {
-    assert_eq!(rank(VLLM, 0), sample(8, 2, pool(8_000, 16_000), 1_300.0));
-    assert_eq!(rank(VLLM, 1), sample(5, 0, pool(12_000, 48_000), 700.0));
-    assert_eq!(all(VLLM), sample(13, 2, pool(20_000, 64_000), 2_000.0));
+    assert_eq!(
+        rank(VLLM, 0),
+        sample(8, 2, pool(8_000, 16_000), [1_000.0, 300.0])
+    );
+    assert_eq!(
+        rank(VLLM, 1),
+        sample(5, 0, pool(12_000, 48_000), [500.0, 200.0])
+    );
+    assert_eq!(
+        all(VLLM),
+        sample(13, 2, pool(20_000, 64_000), [1_500.0, 500.0])
+    );
 }
 
 #[test]
@@ -71,7 +81,7 @@ fn vllm_under_its_older_names() {
 
 #[test]
 fn sglang() {
-    let tokens = 8_128_902.0 + 7_557_572.0;
+    let tokens = [8_128_902.0, 7_557_572.0];
     assert_eq!(
         all(SGLANG),
         sample(162, 2_826, pool(123_859, 442_353), tokens)
@@ -90,19 +100,26 @@ fn sglang() {
 
 #[test]
 fn tgi_has_a_pool_once_its_size_is_known() {
-    assert_eq!(all(TGI), sample(8, 3, None, 41.0));
+    let requests_alone = EngineSample {
+        generated: None,
+        ..sample(8, 3, None, [41.0, 0.0])
+    };
+    assert_eq!(all(TGI), requests_alone);
     assert_eq!(sized(TGI, 32_768).pool, pool(20_480, 32_768));
 }
 
 #[test]
 fn llamacpp_with_and_without_its_cache() {
-    assert_eq!(all(LLAMACPP), sample(4, 1, pool(2_048, 8_192), 1_840.0));
+    assert_eq!(
+        all(LLAMACPP),
+        sample(4, 1, pool(2_048, 8_192), [1_200.0, 640.0])
+    );
     let newer: String = LLAMACPP
         .lines()
         .filter(|line| !line.contains("kv_cache"))
         .map(|line| format!("{line}\n"))
         .collect();
-    assert_eq!(all(&newer), sample(4, 1, None, 1_840.0));
+    assert_eq!(all(&newer), sample(4, 1, None, [1_200.0, 640.0]));
 }
 
 #[test]
