@@ -12,6 +12,7 @@
 //! | [`engine`] | a simulated engine |
 //! | [`worker`] | the gate in front of an engine |
 //! | [`load`] | a load generator |
+//! | [`simulate`](mod@simulate) | a worker in virtual time |
 //! | [`demo`] | engines, workers and load in one process |
 //! | [`program`] | the command line |
 
@@ -22,6 +23,7 @@ pub mod engine;
 pub mod load;
 pub mod program;
 pub mod proxy;
+pub mod simulate;
 pub mod worker;
 
 /// The README's examples, compiled and run as documentation tests.
