@@ -78,6 +78,12 @@ impl Buckets {
         self.edges[bucket.0 + 1]
     }
 
+    /// One bucket's width, as a factor: how much slower the next edge is.
+    #[must_use]
+    pub fn width(&self) -> f64 {
+        self.edges[1] / self.edges[0]
+    }
+
     /// The bucket's geometric middle, in milliseconds.
     #[must_use]
     pub fn middle(&self, bucket: Bucket) -> f64 {
@@ -97,6 +103,7 @@ mod tests {
         let lower: Vec<_> = Bucket::all().map(|b| buckets.lower(b).round()).collect();
         assert_eq!(lower, [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0]);
         assert_eq!(buckets.upper(Bucket(7)), 2560.0);
+        assert!((buckets.width() - 2.0).abs() < 1e-9);
     }
 
     #[test]

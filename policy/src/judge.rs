@@ -10,6 +10,9 @@
 //!   sample's and the sum of the needs of all requests inside ([`Inside`]).
 //! * **Order.** A request behind others that are held waits too, or it would
 //!   overtake them.
+//! * **Probing.** Who is refused teaches nothing, so that an estimate that
+//!   refuses everybody would never be corrected. When nobody has entered for
+//!   [`PROBE_AFTER`] and nothing but the estimate is in the way, one enters.
 //! * **Failing open.** Without a fresh state it answers
 //!   [`Decision::GateAlone`], but for a class's rate, which needs no state.
 
@@ -33,6 +36,9 @@ use crate::{fill, headroom};
 /// Models that are learned apart; further ones are learned as one, so that names
 /// that clients make up fill no memory.
 pub const MOST_MODELS: usize = 64;
+
+/// After so long without an entry an estimate is put to the test.
+pub const PROBE_AFTER: Duration = Duration::from_secs(1);
 
 /// The engine's size, as it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +74,7 @@ pub struct Judge {
     inside: u64,
     promised: u64,
     unfilled: u64,
+    last_entry: Duration,
 }
 
 impl Judge {
@@ -87,6 +94,7 @@ impl Judge {
             inside: 0,
             promised: 0,
             unfilled: 0,
+            last_entry: Duration::ZERO,
         }
     }
 
@@ -155,7 +163,7 @@ impl Judge {
     /// Decides about a request that has been held for `waited_ms`, behind
     /// `ahead` others that are held and go first.
     #[must_use]
-    pub fn decide(&self, profile: &Profile, waited_ms: f64, ahead: u64) -> Decision {
+    pub fn decide(&self, now: Duration, profile: &Profile, waited_ms: f64, ahead: u64) -> Decision {
         let Some(state) = &self.state else {
             return Decision::GateAlone;
         };
@@ -192,7 +200,16 @@ impl Judge {
             filling_ms: fill::filling(running, batch, self.settings.fill_below)
                 .then(|| fill::next_step_ms(state.steps_per_second.unwrap_or(0.0))),
         };
-        decide(self.settings.classes.get(profile.class), &situation)
+        match decide(self.settings.classes.get(profile.class), &situation) {
+            Decision::Refuse(Reason::SloViolationRisk) if free && self.may_probe(now) => {
+                Decision::Admit
+            }
+            decision => decision,
+        }
+    }
+
+    fn may_probe(&self, now: Duration) -> bool {
+        now.saturating_sub(self.last_entry) >= PROBE_AFTER
     }
 
     /// Requests that have to go before one that arrives behind `ahead` held ones.

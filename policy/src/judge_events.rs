@@ -22,6 +22,7 @@ impl Judge {
         {
             drain.entered(concurrency, waited_ms);
         }
+        self.last_entry = now;
         self.inside += 1;
         self.promised = self.promised.saturating_add(profile.need);
         let input_until = self.unfilled.saturating_add(profile.input);

@@ -43,7 +43,7 @@ fn request(judge: &Judge, name: &str, input: u64) -> Profile {
 }
 
 fn decided(judge: &Judge, name: &str, input: u64) -> Decision {
-    judge.decide(&request(judge, name, input), 0.0, 0)
+    judge.decide(at(0), &request(judge, name, input), 0.0, 0)
 }
 
 fn enter(judge: &mut Judge, ms: u64, input: u64) -> Inside {
@@ -95,7 +95,7 @@ fn a_burst_into_a_cold_engine_meets_the_lowered_limit() {
 fn nobody_overtakes_those_that_are_held() {
     let mut judge = judge();
     judge.observe(at(0), &state(0, 1, 0, 0.0));
-    let behind = judge.decide(&request(&judge, "gold", 10), 0.0, 3);
+    let behind = judge.decide(at(0), &request(&judge, "gold", 10), 0.0, 3);
     assert_eq!(behind, Decision::Wait(Reason::ConcurrencyLimit));
 }
 
@@ -103,7 +103,7 @@ fn nobody_overtakes_those_that_are_held() {
 fn it_learns_what_requests_take_and_refuses_what_would_be_late() {
     let mut judge = judge();
     judge.observe(at(0), &state(0, 1, 0, 0.0));
-    for i in 0..50 {
+    for i in 0..500 {
         let input = 100 + 50 * (i % 10);
         let mut inside = enter(&mut judge, 1_000 * i, input);
         // 1 ms a token until the first, ten times that until the end.
@@ -122,8 +122,24 @@ fn it_learns_what_requests_take_and_refuses_what_would_be_late() {
     assert_eq!(request(&judge, "gold", 450).need, 650);
     let bounded = judge.profile("m", class(&judge, "gold"), 450, Some(20));
     assert_eq!(bounded.need, 470);
-    let _inside = enter(&mut judge, 60_000, 400);
+    let _inside = enter(&mut judge, 600_000, 400);
     assert_eq!(decided(&judge, "gold", 200), late, "behind 400 more");
+}
+
+#[test]
+fn an_estimate_that_refuses_everybody_is_put_to_the_test() {
+    let mut judge = judge();
+    judge.observe(at(0), &state(0, 1, 0, 0.0));
+    let inside = enter(&mut judge, 0, 100);
+    judge.ended(at(9_000), inside, 10);
+    let decide = |judge: &Judge, ms| judge.decide(at(ms), &request(judge, "gold", 100), 0.0, 0);
+    let late = Decision::Refuse(Reason::SloViolationRisk);
+    assert_eq!(decide(&judge, 999), late, "someone entered within a second");
+    assert_eq!(decide(&judge, 9_500), Decision::Admit, "a probe");
+    let mut probe = enter(&mut judge, 9_500, 100);
+    assert_eq!(decide(&judge, 9_600), late, "one at a time");
+    judge.first_token(at(9_650), &mut probe);
+    judge.left(probe);
 }
 
 #[test]
@@ -162,7 +178,7 @@ proptest! {
                 (3, true) => judge.left(inside.remove(which)),
                 _ => {
                     let profile = judge.profile("m", ClassId(which), size, None);
-                    let _ = judge.decide(&profile, size as f64, which as u64);
+                    let _ = judge.decide(now, &profile, size as f64, which as u64);
                     inside.push(judge.enters(now, profile, size as f64, which as u64));
                 }
             }

@@ -11,9 +11,14 @@
 //!   every 5 minutes from the last one to two such periods, and once as soon as
 //!   there are [`FIRST_TABLE`] latencies.
 //!
-//! The line says which bucket, and the bucket's *upper* edge is what is expected:
-//! a deadline is kept by the slow ones. Nothing learned yet expects 0: what is
-//! not known is no reason to refuse.
+//! A deadline is kept by the slow ones, not by the average. So two mean distances
+//! from the line are added to it, which says the bucket, and the bucket's *upper*
+//! edge is what is expected. Outside the table, which starts at the
+//! median, the line alone knows; below it, one bucket's width is added. (With the
+//! first bucket's edge for everything faster than the median, one bad minute would
+//! make every request look late until the next table, and none could prove
+//! otherwise.) Nothing learned yet expects 0: what is not known is no reason to
+//! refuse.
 
 use std::time::Duration;
 
@@ -28,6 +33,10 @@ pub const REBUILD: Duration = Duration::from_secs(300);
 
 /// With this many latencies the first table is built, without waiting.
 pub const FIRST_TABLE: u64 = 100;
+
+/// How many mean distances from the line a latency may be and still be expected:
+/// of a normal distribution, 95 % are below.
+const SPREADS: f64 = 2.0;
 
 /// What a request is about to ask.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,6 +112,8 @@ impl ModelLatency {
 #[derive(Clone, Debug)]
 struct Latency {
     line: Line,
+    /// Mean distance of the latencies from the line, in milliseconds.
+    spread: Ema,
     recent: Rolling,
     table: Option<Buckets>,
 }
@@ -111,12 +122,16 @@ impl Latency {
     fn new(rebuild: Duration, now: Duration) -> Self {
         Latency {
             line: Line::new(0.99),
+            spread: Ema::new(0.01),
             recent: Rolling::new(rebuild, now),
             table: None,
         }
     }
 
     fn observe(&mut self, now: Duration, input: u64, ms: f64) {
+        if let Some(predicted) = self.line.predict(input as f64) {
+            self.spread.observe((ms - predicted).abs());
+        }
         self.line.observe(input as f64, ms);
         self.recent.record(ms);
         let first = self.table.is_none() && self.recent.len() >= FIRST_TABLE;
@@ -130,10 +145,13 @@ impl Latency {
     }
 
     fn expected(&self, input: u64) -> f64 {
-        let raw = self.line.predict(input as f64).unwrap_or(0.0);
+        let mean = self.line.predict(input as f64).unwrap_or(0.0);
+        let raw = mean + SPREADS * self.spread.get().unwrap_or(0.0);
         match &self.table {
-            // Beyond the last edge the line alone knows.
-            Some(table) => table.upper(table.classify(raw)).max(raw),
+            Some(table) => {
+                let upper = table.upper(table.classify(raw)).max(raw);
+                upper.min(raw * table.width())
+            }
             None => raw,
         }
     }

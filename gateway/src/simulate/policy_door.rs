@@ -114,7 +114,9 @@ impl PolicyDoor {
         let mut stay = Vec::with_capacity(self.held.len());
         for held in std::mem::take(&mut self.held) {
             let waited = ms(now, held.arrived);
-            let decision = self.judge.decide(&held.profile, waited, stay.len() as u64);
+            let decision = self
+                .judge
+                .decide(now, &held.profile, waited, stay.len() as u64);
             match self.count(&held.profile, decision) {
                 Decision::Refuse(reason) => self.refuse(now, &held, reason, moves),
                 Decision::Wait(_) => stay.push(held),
@@ -139,7 +141,7 @@ impl Door for PolicyDoor {
         let profile = self.judge.profile(MODEL, request.class, input, None);
         let ahead = self.ahead(&profile);
         let decision = match self.judge.arrives(now, request.class) {
-            Ok(()) => self.judge.decide(&profile, 0.0, ahead as u64),
+            Ok(()) => self.judge.decide(now, &profile, 0.0, ahead as u64),
             Err(reason) => Decision::Refuse(reason),
         };
         let timeout = self

@@ -2,7 +2,7 @@
 //!
 //! The load is told as a multiple of what is *sustainable*: the requests per
 //! second that the engine completes when it always has the next request at hand
-//! and its cache is never overfilled. Below 1 everything could be served; above,
+//! and its cache is three quarters full. Below 1 everything could be served; above,
 //! something has to give, and what gives is what an admission control decides.
 
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub struct Point {
     pub report: Report,
 }
 
-/// Requests of this workload that the engine completes per second at best: in a
+/// Requests of this workload that the engine completes per second in a
 /// closed loop that holds as many as three quarters of the cache take.
 #[must_use]
 pub fn sustainable(engine: &BatchConfig, workload: &Workload, seed: u64) -> f64 {

@@ -25,10 +25,14 @@ pub struct Workload {
 }
 
 impl Default for Workload {
-    /// Three classes, 20 %, 30 % and 50 %.
+    /// Three classes, 20 %, 30 % and 50 %; bursts of twice the mean rate, with two
+    /// thirds of it between them.
     fn default() -> Self {
         Workload {
-            mix: Mix::default(),
+            mix: Mix {
+                burst: 2.0,
+                ..Mix::default()
+            },
             class_weights: vec![0.2, 0.3, 0.5],
         }
     }
@@ -52,7 +56,7 @@ impl Workload {
     /// A recorded schedule, with classes drawn by seed.
     #[must_use]
     pub fn classed(&self, planned: impl Iterator<Item = Planned>, seed: u64) -> Vec<Request> {
-        let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed_c1a5_5e5);
+        let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed_c1a5);
         let request = |planned: Planned| Request {
             at: planned.at,
             class: self.draw(rng.random()),
