@@ -12,6 +12,7 @@
 //! | [`engine`] | a simulated engine |
 //! | [`worker`] | the gate in front of an engine |
 //! | [`load`] | a load generator |
+//! | [`policy`] | the policy's file |
 //! | [`simulate`](mod@simulate) | a worker in virtual time |
 //! | [`demo`] | engines, workers and load in one process |
 //! | [`program`] | the command line |
@@ -21,6 +22,7 @@ pub mod config;
 pub mod demo;
 pub mod engine;
 pub mod load;
+pub mod policy;
 pub mod program;
 pub mod proxy;
 pub mod simulate;

@@ -33,17 +33,25 @@
 //! | `engine` | the engine in virtual time |
 //! | `world` | the events, and who acts on them |
 //! | `sweep` | offered load from little to far too much |
+//! | `trace` | recorded requests |
+//! | `table`, `plot` | a sweep as text, and as SVG |
+//! | `command` | the command line |
 
+mod command;
 mod door;
 mod engine;
 mod gate_door;
+mod plot;
 mod policy_door;
 mod report;
 mod request;
 mod sweep;
+mod table;
+mod trace;
 mod workload;
 mod world;
 
+pub use command::{SimulateArgs, run};
 pub use door::WayIn;
 pub use engine::Cold;
 pub use report::{ClassReport, Report};

@@ -22,6 +22,9 @@ pub struct Workload {
     /// How often each class is drawn, in the classes' order; all 0, or none at
     /// all, draws the first only.
     pub class_weights: Vec<f64>,
+    /// Recorded requests in order of time, to be taken instead of generated ones,
+    /// over and over, and faster or slower as the rate asks.
+    pub recorded: Vec<Planned>,
 }
 
 impl Default for Workload {
@@ -34,6 +37,7 @@ impl Default for Workload {
                 ..Mix::default()
             },
             class_weights: vec![0.2, 0.3, 0.5],
+            recorded: Vec::new(),
         }
     }
 }
@@ -46,16 +50,50 @@ impl Workload {
         self
     }
 
+    /// Lengths and arrivals of a recorded schedule, in order of time.
+    #[must_use]
+    pub fn replaying(mut self, planned: Vec<Planned>) -> Self {
+        self.recorded = planned;
+        self
+    }
+
     /// All requests before `until`. The same seed gives the same ones.
     #[must_use]
     pub fn generate(&self, until: Duration, seed: u64) -> Vec<Request> {
-        let arrivals = Arrivals::new(self.mix.clone(), seed);
-        self.classed(arrivals.take_while(|planned| planned.at < until), seed)
+        let before = |planned: &Planned| planned.at < until;
+        if self.recorded.is_empty() {
+            let arrivals = Arrivals::new(self.mix.clone(), seed);
+            self.classed(arrivals.take_while(before), seed)
+        } else {
+            self.classed(self.replayed().take_while(before), seed)
+        }
     }
 
-    /// A recorded schedule, with classes drawn by seed.
-    #[must_use]
-    pub fn classed(&self, planned: impl Iterator<Item = Planned>, seed: u64) -> Vec<Request> {
+    /// The recorded requests at the mix's rate, again from the start when they
+    /// end; none at a rate that is not above 0.
+    fn replayed(&self) -> impl Iterator<Item = Planned> {
+        let last = self.recorded.last().map_or(0.0, |p| p.at.as_secs_f64());
+        let own = self.recorded.len() as f64 / last.max(1e-3);
+        let speed = if self.mix.rate > 0.0 {
+            self.mix.rate / own
+        } else {
+            0.0
+        };
+        // One mean interval lies between the last and the first again.
+        let round = last.max(1e-3) + 1.0 / own;
+        (0_u32..).flat_map(move |rounds| {
+            self.recorded.iter().map(move |planned| {
+                let at = (f64::from(rounds) * round + planned.at.as_secs_f64()) / speed;
+                Planned {
+                    at: Duration::try_from_secs_f64(at).unwrap_or(Duration::MAX),
+                    ..*planned
+                }
+            })
+        })
+    }
+
+    /// Classes drawn by seed for a schedule.
+    fn classed(&self, planned: impl Iterator<Item = Planned>, seed: u64) -> Vec<Request> {
         let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed_c1a5);
         let request = |planned: Planned| Request {
             at: planned.at,
@@ -100,5 +138,25 @@ mod tests {
         assert!(one_class.iter().all(|r| r.class == ClassId(0)));
         let times = |all: &[Request]| all.iter().map(|r| r.at).collect::<Vec<_>>();
         assert_eq!(times(&one_class), times(&requests));
+    }
+
+    #[test]
+    fn a_recorded_schedule_is_replayed_at_the_rate_asked_for() {
+        let planned = |ms, prompt_tokens| Planned {
+            at: Duration::from_millis(ms),
+            prompt_tokens,
+            output_tokens: 1,
+            rank: None,
+            leaves_after: None,
+        };
+        let recorded = vec![planned(0, 1), planned(300, 2), planned(1_000, 3)];
+        let workload = Workload::default().replaying(recorded);
+        let requests = workload.at_rate(6.0).generate(Duration::from_secs(100), 1);
+        let rate = requests.len() as f64 / 100.0;
+        // Four intervals where the rate was told from three requests in a second.
+        assert!((4.0..=6.1).contains(&rate), "{rate}");
+        let sizes: Vec<_> = requests[..4].iter().map(|r| r.prompt_tokens).collect();
+        assert_eq!(sizes, [1, 2, 3, 1]);
+        assert_eq!(requests[1].at, Duration::from_millis(150), "twice as fast");
     }
 }
