@@ -3,8 +3,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
+use crate::decision::Decision;
 use crate::file;
-use crate::memory::Memory;
+use crate::memory::{Memory, Unit};
 use crate::state::{DeviceSample, EngineSample};
 
 const SIZE: EngineSize = EngineSize {

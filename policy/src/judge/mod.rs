@@ -14,24 +14,25 @@
 //!   refuses everybody would never be corrected. When nobody has entered for
 //!   [`PROBE_AFTER`] and nothing but the estimate is in the way, one enters.
 //! * **Failing open.** Without a fresh state it answers
-//!   [`Decision::GateAlone`], but for a class's rate, which needs no state.
+//!   [`GateAlone`](crate::decision::Decision::GateAlone), but for a class's rate, which needs no state.
+
+mod decide;
+mod events;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::class::ClassId;
 use crate::cold_start::ColdStart;
-use crate::decision::{Decision, Situation, decide};
 use crate::drain::Drain;
+use crate::headroom;
 use crate::limit::Factors;
-use crate::memory::Unit;
 use crate::profile::{ModelLatency, Profile};
 use crate::published::Reading;
 use crate::rate::Bucket;
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::State;
-use crate::{fill, headroom};
 
 /// Models that are learned apart; further ones are learned as one, so that names
 /// that clients make up fill no memory.
@@ -160,87 +161,12 @@ impl Judge {
         passes.then_some(()).ok_or(Reason::RateLimit)
     }
 
-    /// Decides about a request that has been held for `waited_ms`, behind
-    /// `ahead` others that are held and go first.
-    #[must_use]
-    pub fn decide(&self, now: Duration, profile: &Profile, waited_ms: f64, ahead: u64) -> Decision {
-        let Some(state) = &self.state else {
-            return Decision::GateAlone;
-        };
-        let memory = state.memory.map(|memory| match memory.unit {
-            Unit::KvTokens => memory.at_least(self.promised),
-            // Promises are tokens.
-            Unit::DeviceBytes => memory,
-        });
-        let need = match memory.map(|memory| memory.unit) {
-            Some(Unit::KvTokens) => profile.need,
-            _ => 0,
-        };
-        let limit = self
-            .limit_reached()
-            .or((ahead > 0).then_some(Reason::ConcurrencyLimit));
-        let free = limit.is_none() && memory.is_none_or(|memory| memory.fits(need));
-        let running = state.engine.running.unwrap_or(self.inside);
-        let batch = u64::from(self.size.batch);
-        let situation = Situation {
-            memory,
-            need,
-            critical_from: self.settings.critical_from,
-            limit,
-            waited_ms,
-            drain_ms: if free {
-                0.0
-            } else {
-                self.drain_ms(profile.class, ahead)
-            },
-            expected: self
-                .model(&profile.model)
-                .map(|model| model.expected(self.unfilled, profile.input))
-                .unwrap_or_default(),
-            filling_ms: fill::filling(running, batch, self.settings.fill_below)
-                .then(|| fill::next_step_ms(state.steps_per_second.unwrap_or(0.0))),
-        };
-        match decide(self.settings.classes.get(profile.class), &situation) {
-            Decision::Refuse(Reason::SloViolationRisk) if free && self.may_probe(now) => {
-                Decision::Admit
-            }
-            decision => decision,
-        }
-    }
-
-    fn may_probe(&self, now: Duration) -> bool {
-        now.saturating_sub(self.last_entry) >= PROBE_AFTER
-    }
-
-    /// Requests that have to go before one that arrives behind `ahead` held ones.
-    #[must_use]
-    pub fn concurrency(&self, ahead: u64) -> u64 {
-        self.inside.saturating_add(ahead)
-    }
-
-    fn drain_ms(&self, class: ClassId, ahead: u64) -> f64 {
-        let drain = self.drains.get(class.0);
-        drain.map_or(0.0, |drain| drain.predict(self.concurrency(ahead)))
-    }
-
     fn factors(&self) -> Factors {
-        let memory = self.state.and_then(|state| state.memory);
-        let share = memory.map_or(0.0, |memory| memory.at_least(self.promised).share());
+        let share = self.memory().map_or(0.0, |memory| memory.share());
         Factors {
             target: self.settings.utilisation_target,
             cold: self.cold_factor,
             headroom: headroom::factor(share, self.settings.critical_from),
-        }
-    }
-
-    fn limit_reached(&self) -> Option<Reason> {
-        let (factors, limit) = (self.factors(), self.size.request_limit);
-        if self.inside < u64::from(factors.limit(limit)) {
-            None
-        } else if self.inside < u64::from(factors.warm_limit(limit)) {
-            Some(Reason::ColdStart)
-        } else {
-            Some(Reason::ConcurrencyLimit)
         }
     }
 
@@ -249,9 +175,5 @@ impl Judge {
     }
 }
 
-#[path = "judge_events.rs"]
-mod events;
-
 #[cfg(test)]
-#[path = "judge_tests.rs"]
 mod tests;
