@@ -7,7 +7,7 @@ use tidegate_gateway::engine::batch::BatchConfig;
 use tidegate_gateway::simulate::{Point, Report, Setup, WayIn, Workload, simulate, sweep};
 use tidegate_policy::file;
 use tidegate_policy::settings::Settings;
-use tidegate_policy::shadow::Mode;
+use tidegate_policy::shadow::{Counts, Mode};
 
 const LOADS: [f64; 7] = [0.2, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0];
 
@@ -143,10 +143,14 @@ fn every_request_ends_or_is_refused() {
 }
 
 #[test]
-fn to_observe_is_to_change_nothing() {
+fn to_observe_is_to_change_nothing_and_to_count() {
     let requests = Workload::default()
         .at_rate(30.0)
         .generate(setup(60).until, 6);
-    let run = |way_in| told(&simulate(&setup(60), &way_in, &requests));
-    assert_eq!(run(with_policy(Mode::Observe)), run(WayIn::Gate(gate())));
+    let run = |way_in| simulate(&setup(60), &way_in, &requests);
+    let mut observed = run(with_policy(Mode::Observe));
+    let decisions = std::mem::take(&mut observed.decisions);
+    let refused: u64 = decisions.iter().map(Counts::refused_in_all).sum();
+    assert!(refused > 100, "what it would have refused: {decisions:?}");
+    assert_eq!(told(&observed), told(&run(WayIn::Gate(gate()))));
 }

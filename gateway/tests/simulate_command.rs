@@ -109,6 +109,25 @@ fn a_simulation_prints_figures_draws_and_repeats() {
 }
 
 #[test]
+fn what_is_only_observed_is_told() {
+    let run = |mode| {
+        let arguments = [
+            "simulate",
+            "--ways",
+            "policy",
+            "--loads",
+            "3",
+            "--duration",
+            "10",
+        ];
+        let output = output(&[&arguments[..], &["--policy-mode", mode]].concat());
+        text(&output.stdout)
+    };
+    assert!(run("observe").contains("would have refused: gold "));
+    assert!(!run("enforce").contains("would have refused"));
+}
+
+#[test]
 fn a_trace_in_either_format_is_replayed() {
     let scratch = Scratch::new("trace");
     let rows = |row: fn(u32) -> String| (0..200).map(row).collect::<String>();

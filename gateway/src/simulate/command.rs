@@ -142,7 +142,12 @@ pub fn run(args: &SimulateArgs) -> Result<String, Failure> {
         };
         let points = sweep(&setup, &way_in, &workload, &args.loads, args.seed, told);
         text += &format!("{}\n{}", way.name(), table::HEADING);
-        text.extend(points.iter().map(table::lines));
+        for point in &points {
+            text += &table::lines(point);
+            if *way == Way::Policy && mode == Mode::Observe {
+                text += &table::observed(point);
+            }
+        }
         text.push('\n');
         lines.push((way.name(), points));
     }

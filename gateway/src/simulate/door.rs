@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_policy::class::Classes;
 use tidegate_policy::reason::Reason;
 use tidegate_policy::settings::Settings;
-use tidegate_policy::shadow::Mode;
+use tidegate_policy::shadow::{Counts, Mode};
 use tidegate_policy::state::EngineSample;
 
 use super::gate_door::GateDoor;
@@ -44,6 +44,10 @@ pub(super) trait Door {
     fn sampled(&mut self, _now: Duration, _sample: EngineSample, _moves: &mut Moves) {}
     /// The time that it asked to be woken at has come.
     fn wakes(&mut self, _now: Duration, _moves: &mut Moves) {}
+    /// What it has decided, by class, if it counts.
+    fn decisions(&self) -> &[Counts] {
+        &[]
+    }
     /// When it wants to be woken, if at all.
     fn next_wake(&self) -> Option<Duration> {
         None

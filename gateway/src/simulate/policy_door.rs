@@ -16,7 +16,7 @@ use tidegate_policy::published::Published;
 use tidegate_policy::reason::Reason;
 use tidegate_policy::sampler::Sampler;
 use tidegate_policy::settings::Settings;
-use tidegate_policy::shadow::{Mode, Tally};
+use tidegate_policy::shadow::{Counts, Mode, Tally};
 use tidegate_policy::state::{DeviceSample, EngineSample};
 
 use super::door::{Door, Moves};
@@ -219,6 +219,10 @@ impl Door for PolicyDoor {
         for held in late {
             self.refuse(now, &held, Reason::QueueTimeout, moves);
         }
+    }
+
+    fn decisions(&self) -> &[Counts] {
+        self.tally.classes()
     }
 
     fn next_wake(&self) -> Option<Duration> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use tidegate_policy::class::{ClassId, Classes};
 use tidegate_policy::reason::Reason;
+use tidegate_policy::shadow::Counts;
 
 /// Longest latency that is told apart, in microseconds: a day.
 const LONGEST_US: u64 = 86_400_000_000;
@@ -33,6 +34,9 @@ pub struct ClassReport {
 pub struct Report {
     /// Each class, in the classes' order.
     pub classes: Vec<ClassReport>,
+    /// What the policy decided about each class, over all requests, carried out
+    /// or not; empty without a policy.
+    pub decisions: Vec<Counts>,
     /// Tokens that the engine computed again because it had preempted.
     pub lost_tokens: u64,
     /// Most memory in use at any sample, 0 to 1.
@@ -44,6 +48,7 @@ impl Report {
         let names = classes.all().iter().map(|class| class.name.as_str());
         Report {
             classes: names.map(|name| ClassReport::new(name, measured)).collect(),
+            decisions: Vec::new(),
             lost_tokens: 0,
             most_memory: 0.0,
         }

@@ -19,6 +19,16 @@ pub fn lines(point: &Point) -> String {
     text
 }
 
+/// What the policy would have refused at this load, by class.
+#[must_use]
+pub fn observed(point: &Point) -> String {
+    let report = &point.report;
+    let classes = report.classes.iter().zip(&report.decisions);
+    let each = classes.map(|(class, counts)| format!("{} {}", class.name, counts.refused_in_all()));
+    let each: Vec<_> = each.collect();
+    format!("{:19}would have refused: {}\n", "", each.join(", "))
+}
+
 fn line(class: &ClassReport) -> String {
     let attainment = class.attainment();
     let attainment = attainment.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share));

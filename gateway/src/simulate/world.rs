@@ -72,6 +72,7 @@ pub fn simulate(setup: &Setup, way_in: &WayIn, requests: &[Request]) -> Report {
         moves: Moves::default(),
     };
     world.run();
+    world.report.decisions = world.door.decisions().to_vec();
     world.report
 }
 
