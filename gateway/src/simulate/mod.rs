@@ -57,5 +57,6 @@ pub use engine::Cold;
 pub use report::{ClassReport, Report};
 pub use request::Request;
 pub use sweep::{Point, sustainable, sweep};
+pub use trace::read as read_trace;
 pub use workload::Workload;
 pub use world::{Setup, simulate};
