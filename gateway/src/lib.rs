@@ -14,6 +14,8 @@
 //! | [`worker`] | the gate in front of an engine |
 //! | [`size`] | a waiting limit from what was measured |
 //! | [`load`] | a load generator |
+//! | [`policy`] | the policy's file |
+//! | [`simulate`](mod@simulate) | a worker in virtual time |
 //! | [`demo`] | engines, workers and load in one process |
 //! | [`program`] | the command line |
 
@@ -22,9 +24,11 @@ pub mod config;
 pub mod demo;
 pub mod engine;
 pub mod load;
+pub mod policy;
 pub mod program;
 pub mod proxy;
 pub mod scrape;
+pub mod simulate;
 pub mod size;
 pub mod worker;
 

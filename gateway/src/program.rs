@@ -19,6 +19,8 @@ use crate::config::show::{self, ConfigArgs};
 use crate::demo::{self, DemoArgs};
 use crate::engine::{self, EngineArgs};
 use crate::load::{self, command::LoadArgs};
+use crate::policy::{self, PolicyArgs};
+use crate::simulate::{self, SimulateArgs};
 use crate::size::command::{self as sizing, SizeArgs};
 use crate::worker::{self, WorkerArgs};
 
@@ -85,6 +87,18 @@ enum Command {
     /// the simulated engine reads.
     #[command(after_help = help::LOAD)]
     Load(LoadArgs),
+
+    /// Print a policy file with every key and its default, or check one.
+    #[command(after_help = help::POLICY)]
+    Policy(PolicyArgs),
+
+    /// Simulate a worker in virtual time, from little load to far too much.
+    ///
+    /// Prints what clients get at each load, with nothing before the engine, with the
+    /// gate alone, and with the policy. No port is opened, and the same seed gives
+    /// the same figures.
+    #[command(after_help = help::SIMULATE)]
+    Simulate(SimulateArgs),
 }
 
 /// Parses the process's arguments, runs what they ask for, and says how it ended.
@@ -126,6 +140,14 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Some(Command::Config(args)) => {
             print(&show::render(&args)?)?;
+            Ok(())
+        }
+        Some(Command::Policy(args)) => {
+            print(&policy::run(&args)?)?;
+            Ok(())
+        }
+        Some(Command::Simulate(args)) => {
+            print(&simulate::run(&args)?)?;
             Ok(())
         }
         Some(Command::Worker(args)) => with_stop(async |stop| {

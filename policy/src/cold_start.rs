@@ -21,7 +21,8 @@
 //!
 //! The formula is that of the code in SIVARO's article "GPU Admission Control
 //! Algorithm for Inference Servers". Its text speaks of a reduction by 50 %,
-//! which the code gives only for 250 ms; the code is followed.
+//! which the code gives only for 250 ms; the code is followed. Its ten times the
+//! cold start, after which an engine counts as cold, are the code's 2 s at 200 ms.
 //!
 //! # Bad input
 //! A sample that is not a number says nothing and changes nothing; a negative

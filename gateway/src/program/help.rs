@@ -58,3 +58,18 @@ pub const LOAD: &str = "\
 Examples:
   tidegate load --url http://127.0.0.1:8100 --rate 20 --duration 30
   tidegate load --url http://127.0.0.1:8100 --trace trace.csv --speed 4 --clients-leave 0.1";
+
+pub const POLICY: &str = "\
+Examples:
+  tidegate policy init > policy.toml
+  tidegate policy check policy.toml
+
+Next: `tidegate simulate --help` shows what it does under load.";
+
+pub const SIMULATE: &str = "\
+Examples:
+  tidegate simulate --plot goodput.svg
+  tidegate simulate --policy policy.toml --ways policy --loads 1,2,4
+  tidegate simulate --trace trace.csv --duration 600
+
+Next: `tidegate policy --help` for the file.";

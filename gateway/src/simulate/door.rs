@@ -1,0 +1,91 @@
+//! The way in to the engine: what it decides, and when it is asked.
+
+use std::time::Duration;
+
+use tidegate_policy::class::Classes;
+use tidegate_policy::reason::Reason;
+use tidegate_policy::settings::Settings;
+use tidegate_policy::shadow::{Counts, Mode};
+use tidegate_policy::state::EngineSample;
+
+use super::gate_door::GateDoor;
+use super::policy_door::PolicyDoor;
+use super::request::Request;
+
+/// What stands before the engine.
+#[derive(Clone, Debug)]
+pub enum WayIn {
+    /// Nothing: every request enters at once.
+    Open,
+    /// The gate, with these limits.
+    Gate(tidegate::Settings),
+    /// The policy, and behind it the gate with these limits.
+    Policy(Box<Settings>, tidegate::Settings, Mode),
+}
+
+/// What a door did with requests, by their numbers, in order.
+#[derive(Debug, Default)]
+pub(super) struct Moves {
+    /// They enter the engine now.
+    pub enter: Vec<u64>,
+    /// They are refused: by the policy for a reason, or by the gate.
+    pub refuse: Vec<(u64, Option<Reason>)>,
+}
+
+/// Something that stands before the engine.
+pub(super) trait Door {
+    /// A request arrives.
+    fn arrives(&mut self, now: Duration, id: u64, request: &Request, moves: &mut Moves);
+    /// A request that entered got its first token.
+    fn first_token(&mut self, now: Duration, id: u64, moves: &mut Moves);
+    /// A request that entered ended, having generated so many tokens.
+    fn ends(&mut self, now: Duration, id: u64, output: u64, moves: &mut Moves);
+    /// The engine was sampled.
+    fn sampled(&mut self, _now: Duration, _sample: EngineSample, _moves: &mut Moves) {}
+    /// The time that it asked to be woken at has come.
+    fn wakes(&mut self, _now: Duration, _moves: &mut Moves) {}
+    /// What it has decided, by class, if it counts.
+    fn decisions(&self) -> &[Counts] {
+        &[]
+    }
+    /// When it wants to be woken, if at all.
+    fn next_wake(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// No door at all.
+struct Open;
+
+impl Door for Open {
+    fn arrives(&mut self, _: Duration, id: u64, _: &Request, moves: &mut Moves) {
+        moves.enter.push(id);
+    }
+
+    fn first_token(&mut self, _: Duration, _: u64, _: &mut Moves) {}
+
+    fn ends(&mut self, _: Duration, _: u64, _: u64, _: &mut Moves) {}
+}
+
+impl WayIn {
+    /// The door, before an engine whose batch has this size. Limits that cannot
+    /// be represented fall back to those that follow the engine's size.
+    pub(super) fn door(&self, batch: u32) -> Box<dyn Door> {
+        match self {
+            WayIn::Open => Box::new(Open),
+            WayIn::Gate(limits) => Box::new(GateDoor::new(*limits, batch)),
+            WayIn::Policy(settings, limits, mode) => {
+                let gate = GateDoor::new(*limits, batch);
+                Box::new(PolicyDoor::new((**settings).clone(), gate, *mode, batch))
+            }
+        }
+    }
+
+    /// The classes by which it decides, if it does.
+    pub(super) fn classes(&self) -> Option<&Classes> {
+        match self {
+            WayIn::Policy(settings, ..) => Some(&settings.classes),
+            WayIn::Open | WayIn::Gate(_) => None,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the judge decides about a request.
+
+use std::time::Duration;
+
+use super::{Judge, PROBE_AFTER};
+use crate::class::ClassId;
+use crate::decision::{Decision, Situation, decide};
+use crate::fill;
+use crate::memory::{Memory, Unit};
+use crate::profile::Profile;
+use crate::reason::Reason;
+
+impl Judge {
+    /// Decides about a request that has been held for `waited_ms`, behind
+    /// `ahead` others that are held and go first.
+    #[must_use]
+    pub fn decide(&self, now: Duration, profile: &Profile, waited_ms: f64, ahead: u64) -> Decision {
+        let Some(state) = &self.state else {
+            return Decision::GateAlone;
+        };
+        let memory = self.memory();
+        let need = match memory.map(|memory| memory.unit) {
+            Some(Unit::KvTokens) => profile.need,
+            _ => 0,
+        };
+        let limit = self
+            .limit_reached()
+            .or((ahead > 0).then_some(Reason::ConcurrencyLimit));
+        let free = limit.is_none() && memory.is_none_or(|memory| memory.fits(need));
+        let running = state.engine.running.unwrap_or(self.inside);
+        let batch = u64::from(self.size.batch);
+        let situation = Situation {
+            memory,
+            need,
+            critical_from: self.settings.critical_from,
+            limit,
+            waited_ms,
+            drain_ms: if free {
+                0.0
+            } else {
+                self.drain_ms(profile.class, ahead)
+            },
+            expected: self
+                .model(&profile.model)
+                .map(|model| model.expected(self.unfilled, profile.input))
+                .unwrap_or_default(),
+            filling_ms: fill::filling(running, batch, self.settings.fill_below)
+                .then(|| fill::next_step_ms(state.steps_per_second.unwrap_or(0.0))),
+        };
+        match decide(self.settings.classes.get(profile.class), &situation) {
+            Decision::Refuse(Reason::SloViolationRisk) if free && self.may_probe(now) => {
+                Decision::Admit
+            }
+            decision => decision,
+        }
+    }
+
+    /// The memory in use, with credit for what was let in since the sample.
+    pub(super) fn memory(&self) -> Option<Memory> {
+        let memory = self.state.as_ref()?.memory?;
+        Some(match memory.unit {
+            Unit::KvTokens => memory.at_least(self.promised),
+            // Promises are tokens.
+            Unit::DeviceBytes => memory,
+        })
+    }
+
+    fn may_probe(&self, now: Duration) -> bool {
+        now.saturating_sub(self.last_entry) >= PROBE_AFTER
+    }
+
+    /// Requests that have to go before one that arrives behind `ahead` held ones.
+    #[must_use]
+    pub fn concurrency(&self, ahead: u64) -> u64 {
+        self.inside.saturating_add(ahead)
+    }
+
+    fn drain_ms(&self, class: ClassId, ahead: u64) -> f64 {
+        let drain = self.drains.get(class.0);
+        drain.map_or(0.0, |drain| drain.predict(self.concurrency(ahead)))
+    }
+
+    fn limit_reached(&self) -> Option<Reason> {
+        let (factors, limit) = (self.factors(), self.size.request_limit);
+        if self.inside < u64::from(factors.limit(limit)) {
+            None
+        } else if self.inside < u64::from(factors.warm_limit(limit)) {
+            Some(Reason::ColdStart)
+        } else {
+            Some(Reason::ConcurrencyLimit)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the judge is told, and learns from.
+
+use std::time::Duration;
+
+use super::{Inside, Judge, MOST_MODELS};
+use crate::class::ClassId;
+use crate::profile::{ModelLatency, Profile};
+
+impl Judge {
+    /// A request entered the engine, having been held for `waited_ms` (0 if it
+    /// was not) and having arrived behind `concurrency` others
+    /// ([`Judge::concurrency`]).
+    pub fn enters(
+        &mut self,
+        now: Duration,
+        profile: Profile,
+        waited_ms: f64,
+        concurrency: u64,
+    ) -> Inside {
+        if waited_ms > 0.0
+            && let Some(drain) = self.drains.get_mut(profile.class.0)
+        {
+            drain.entered(concurrency, waited_ms);
+        }
+        self.last_entry = now;
+        self.inside += 1;
+        self.promised = self.promised.saturating_add(profile.need);
+        let input_until = self.unfilled.saturating_add(profile.input);
+        self.unfilled = input_until;
+        Inside {
+            profile,
+            entered: now,
+            input_until,
+            prefilled: false,
+        }
+    }
+
+    /// A held request left or was refused, after `waited_ms`.
+    pub fn gives_up(&mut self, class: ClassId, waited_ms: f64, concurrency: u64) {
+        if let Some(drain) = self.drains.get_mut(class.0) {
+            drain.gave_up(concurrency, waited_ms);
+        }
+    }
+
+    /// The first token of a request came. A second one changes nothing.
+    pub fn first_token(&mut self, now: Duration, inside: &mut Inside) {
+        if inside.prefilled {
+            return;
+        }
+        self.prefilled(inside);
+        let ms = since_ms(inside.entered, now);
+        self.learn(now, &inside.profile.model)
+            .first_token(now, inside.input_until, ms);
+    }
+
+    /// A request ended, having generated `output` tokens.
+    pub fn ended(&mut self, now: Duration, mut inside: Inside, output: u64) {
+        // An answer without content has its first token at its end.
+        self.first_token(now, &mut inside);
+        let ms = since_ms(inside.entered, now);
+        self.learn(now, &inside.profile.model)
+            .ended(now, inside.profile.input, output, ms);
+        self.left(inside);
+    }
+
+    /// A request failed, or its client left: what it held is free, and nothing
+    /// is learned.
+    pub fn left(&mut self, mut inside: Inside) {
+        if !inside.prefilled {
+            self.prefilled(&mut inside);
+        }
+        self.inside = self.inside.saturating_sub(1);
+        self.promised = self.promised.saturating_sub(inside.profile.need);
+    }
+
+    fn prefilled(&mut self, inside: &mut Inside) {
+        inside.prefilled = true;
+        self.unfilled = self.unfilled.saturating_sub(inside.profile.input);
+    }
+
+    fn learn(&mut self, now: Duration, model: &str) -> &mut ModelLatency {
+        let known = self.models.contains_key(model) || self.models.len() < MOST_MODELS;
+        let name = if known { model } else { "" };
+        let rebuild = self.settings.rebuild;
+        self.models
+            .entry(name.to_owned())
+            .or_insert_with(|| ModelLatency::new(rebuild, now))
+    }
+}
+
+fn since_ms(then: Duration, now: Duration) -> f64 {
+    now.saturating_sub(then).as_secs_f64() * 1e3
+}

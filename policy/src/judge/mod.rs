@@ -1,0 +1,179 @@
+//! The judge: puts the policy's parts together and keeps what they learn.
+//!
+//! It is told what happens (a new state, a request that entered, got its first
+//! token, ended, gave up) and asked what to do with a request. It holds no
+//! request, no clock and no lock; whoever uses it does.
+//!
+//! # What it adds to the parts
+//! * **Credit.** A state is as old as the sampler's interval. What it let in
+//!   since then is in no sample yet, so that memory in use is the greater of the
+//!   sample's and the sum of the needs of all requests inside ([`Inside`]).
+//! * **Order.** A request behind others that are held waits too, or it would
+//!   overtake them.
+//! * **Probing.** Who is refused teaches nothing, so that an estimate that
+//!   refuses everybody would never be corrected. When nobody has entered for
+//!   [`PROBE_AFTER`] and nothing but the estimate is in the way, one enters.
+//! * **Failing open.** Without a fresh state it answers
+//!   [`GateAlone`](crate::decision::Decision::GateAlone), but for a class's rate, which needs no state.
+
+mod decide;
+mod events;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::class::ClassId;
+use crate::cold_start::ColdStart;
+use crate::drain::Drain;
+use crate::headroom;
+use crate::limit::Factors;
+use crate::profile::{ModelLatency, Profile};
+use crate::published::Reading;
+use crate::rate::Bucket;
+use crate::reason::Reason;
+use crate::settings::Settings;
+use crate::state::State;
+
+/// Models that are learned apart; further ones are learned as one, so that names
+/// that clients make up fill no memory.
+pub const MOST_MODELS: usize = 64;
+
+/// After so long without an entry an estimate is put to the test.
+pub const PROBE_AFTER: Duration = Duration::from_secs(1);
+
+/// The engine's size, as it reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineSize {
+    /// Most requests that the gate lets run, over all ranks.
+    pub request_limit: u32,
+    /// Most sequences in the engine's batch, over all ranks.
+    pub batch: u32,
+}
+
+/// A request that is inside the engine. Give it back when it ends or leaves.
+#[derive(Debug)]
+#[must_use = "what it holds is free only once it is given back"]
+pub struct Inside {
+    profile: Profile,
+    entered: Duration,
+    /// Input that the engine had to work through until its first token.
+    input_until: u64,
+    prefilled: bool,
+}
+
+/// Decides for one engine.
+#[derive(Debug)]
+pub struct Judge {
+    settings: Settings,
+    size: EngineSize,
+    state: Option<State>,
+    cold: ColdStart,
+    cold_factor: f64,
+    drains: Vec<Drain>,
+    models: HashMap<String, ModelLatency>,
+    rates: Vec<Option<Bucket>>,
+    inside: u64,
+    promised: u64,
+    unfilled: u64,
+    last_entry: Duration,
+}
+
+impl Judge {
+    /// Starts without a state: everything is left to the gate until one comes.
+    #[must_use]
+    pub fn new(settings: Settings, size: EngineSize) -> Self {
+        let classes = settings.classes.all();
+        Judge {
+            size,
+            state: None,
+            cold: ColdStart::new(settings.cold_start),
+            cold_factor: 1.0,
+            drains: vec![Drain::default(); classes.len()],
+            models: HashMap::new(),
+            rates: classes.iter().map(|c| c.rate.map(Bucket::new)).collect(),
+            settings,
+            inside: 0,
+            promised: 0,
+            unfilled: 0,
+            last_entry: Duration::ZERO,
+        }
+    }
+
+    /// What it is set to.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The drain model of a class, whose error is a metric.
+    #[must_use]
+    pub fn drain(&self, class: ClassId) -> Option<&Drain> {
+        self.drains.get(class.0)
+    }
+
+    /// Requests inside the engine, of those that were given in.
+    #[must_use]
+    pub fn inside(&self) -> u64 {
+        self.inside
+    }
+
+    /// Takes a new reading of the state; one that is not fresh fails open.
+    pub fn observe(&mut self, now: Duration, reading: &Reading) {
+        self.state = reading.fresh().copied();
+        // Not a number says nothing about idling.
+        let idle_ms = self.state.map_or(f64::NAN, |state| state.idle_ms);
+        self.cold_factor = self.cold.observe(now, idle_ms);
+    }
+
+    /// The limit in force, for the gate.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        self.factors().limit(self.size.request_limit)
+    }
+
+    /// The profile of a request: its need is its input and what it may generate,
+    /// at most `most_output` and as much as its model's answers have on average.
+    #[must_use]
+    pub fn profile(
+        &self,
+        model: &str,
+        class: ClassId,
+        input: u64,
+        most_output: Option<u64>,
+    ) -> Profile {
+        let usual = self.model(model).map_or(0, ModelLatency::output_tokens);
+        let output = most_output.map_or(usual, |most| most.min(usual));
+        Profile {
+            model: model.to_owned(),
+            class,
+            input,
+            need: input.saturating_add(output),
+        }
+    }
+
+    /// Takes a request's arrival against its class's rate; call once for each.
+    ///
+    /// # Errors
+    /// The rate is used up.
+    pub fn arrives(&mut self, now: Duration, class: ClassId) -> Result<(), Reason> {
+        let bucket = self.rates.get_mut(class.0).and_then(Option::as_mut);
+        let passes = bucket.is_none_or(|bucket| bucket.passes(now));
+        passes.then_some(()).ok_or(Reason::RateLimit)
+    }
+
+    fn factors(&self) -> Factors {
+        let share = self.memory().map_or(0.0, |memory| memory.share());
+        Factors {
+            target: self.settings.utilisation_target,
+            cold: self.cold_factor,
+            headroom: headroom::factor(share, self.settings.critical_from),
+        }
+    }
+
+    fn model(&self, name: &str) -> Option<&ModelLatency> {
+        self.models.get(name).or_else(|| self.models.get(""))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Shadow mode: decide and count, refuse nothing.
+//!
+//! In [`Mode::Observe`] every decision is made and counted as it would be, and
+//! then left to the gate alone, so that a policy can be watched on live traffic
+//! before it is trusted. The counts are the same in both modes: what would be
+//! refused is what was counted as refused.
+
+use crate::class::ClassId;
+use crate::decision::Decision;
+use crate::reason::Reason;
+
+/// Whether decisions are carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// They are.
+    #[default]
+    Enforce,
+    /// They are counted, and everything is left to the gate.
+    Observe,
+}
+
+impl Mode {
+    /// What is carried out of a decision.
+    #[must_use]
+    pub fn carried_out(self, decision: Decision) -> Decision {
+        match self {
+            Mode::Enforce => decision,
+            Mode::Observe => Decision::GateAlone,
+        }
+    }
+}
+
+/// Decisions of one class. Each only grows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Admitted.
+    pub admitted: u64,
+    /// Left to the gate for want of a fresh state.
+    pub gate_alone: u64,
+    waited: [u64; Reason::ALL.len()],
+    refused: [u64; Reason::ALL.len()],
+}
+
+impl Counts {
+    /// Told to wait for this reason; a request may be told several times.
+    #[must_use]
+    pub fn waited(&self, reason: Reason) -> u64 {
+        self.waited[reason.index()]
+    }
+
+    /// Refused for this reason.
+    #[must_use]
+    pub fn refused(&self, reason: Reason) -> u64 {
+        self.refused[reason.index()]
+    }
+
+    /// Refused for any reason.
+    #[must_use]
+    pub fn refused_in_all(&self) -> u64 {
+        self.refused.iter().sum()
+    }
+}
+
+/// Counts decisions by class.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    classes: Vec<Counts>,
+}
+
+impl Tally {
+    /// Counts for this many classes, all 0.
+    #[must_use]
+    pub fn new(classes: usize) -> Self {
+        Tally {
+            classes: vec![Counts::default(); classes],
+        }
+    }
+
+    /// Counts a decision, and says what is carried out of it.
+    pub fn count(&mut self, mode: Mode, class: ClassId, decision: Decision) -> Decision {
+        if let Some(counts) = self.classes.get_mut(class.0) {
+            *match decision {
+                Decision::Admit => &mut counts.admitted,
+                Decision::GateAlone => &mut counts.gate_alone,
+                Decision::Wait(reason) => &mut counts.waited[reason.index()],
+                Decision::Refuse(reason) => &mut counts.refused[reason.index()],
+            } += 1;
+        }
+        mode.carried_out(decision)
+    }
+
+    /// The counts of each class, in the classes' order.
+    #[must_use]
+    pub fn classes(&self) -> &[Counts] {
+        &self.classes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decisions() -> impl Strategy<Value = Decision> {
+        let reason = prop::sample::select(Reason::ALL.to_vec());
+        prop_oneof![
+            Just(Decision::Admit),
+            Just(Decision::GateAlone),
+            reason.clone().prop_map(Decision::Wait),
+            reason.prop_map(Decision::Refuse),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn observing_counts_the_same_and_refuses_nothing(
+            all in prop::collection::vec((0_usize..3, decisions()), 0..60),
+        ) {
+            let [mut enforced, mut observed] = [Tally::new(3), Tally::new(3)];
+            for &(class, decision) in &all {
+                let class = ClassId(class);
+                prop_assert_eq!(enforced.count(Mode::Enforce, class, decision), decision);
+                let carried_out = observed.count(Mode::Observe, class, decision);
+                prop_assert_eq!(carried_out, Decision::GateAlone);
+            }
+            prop_assert_eq!(enforced.classes(), observed.classes());
+            let refused: u64 = observed.classes().iter().map(Counts::refused_in_all).sum();
+            let expected = all.iter().filter(|(_, d)| matches!(d, Decision::Refuse(_)));
+            prop_assert_eq!(refused, expected.count() as u64);
+        }
+    }
+
+    #[test]
+    fn each_reason_has_its_counter() {
+        let mut tally = Tally::new(1);
+        for reason in Reason::ALL {
+            tally.count(Mode::Observe, ClassId(0), Decision::Refuse(reason));
+            tally.count(Mode::Observe, ClassId(0), Decision::Wait(reason));
+        }
+        tally.count(Mode::Observe, ClassId(9), Decision::Admit);
+        let counts = &tally.classes()[0];
+        for reason in Reason::ALL {
+            assert_eq!((counts.refused(reason), counts.waited(reason)), (1, 1));
+        }
+        assert_eq!((counts.admitted, counts.refused_in_all()), (0, 8));
+    }
+}
