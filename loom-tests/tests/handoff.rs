@@ -2,6 +2,7 @@
 #![cfg(tidegate_loom)]
 
 use loom::thread;
+use tidegate::model::{enter_entitled, leave};
 use tidegate::{AdmissionOwned, Source};
 use tidegate_loom_tests::{
     check, check_at_length, enter, gate, granted, handle, idle, is_in, manual, queue, ranked,
@@ -175,18 +176,20 @@ fn a_release_that_meets_the_turns_flags_is_not_overlooked() {
         "room that comes just before the turn shuts the gate",
         || {
             let gate = handle(with_ranks(manual(1, 1, 1)));
+            let passing = enter(&gate, Some(1));
             let holder = enter(&gate, Some(0));
-            let _busy = enter(&gate, None);
-            // Lacks its rank's room alone, and so shuts no other rank out.
+            // Lacks its rank's room alone, and so shuts no other rank out; then the
+            // worker's, which is here for somebody else.
             let ticket = queue(&gate, Some(0));
             drop(holder);
-            let passing = gate.try_admit_owned(Some(1)).unwrap();
+            let busy = enter_entitled(&gate);
             let other = gate.clone();
             let turn = thread::spawn(move || other.settle());
             drop(passing);
             turn.join().unwrap();
             gate.settle();
             drop(granted(ticket));
+            leave(&gate, busy);
         },
     );
 }

@@ -10,7 +10,7 @@ use tidegate_loom_tests::{
 
 #[test]
 fn after_a_shrink_nobody_enters_above_the_new_limit() {
-    check(3, "an arrival may beat the resize, never follow it", || {
+    check_at_length(3, "an arrival may beat the resize, never follow it", || {
         let gate = gate(2, 2, 0);
         let holder = enter(&gate, None);
         let other = gate.clone();
@@ -29,7 +29,7 @@ fn after_a_shrink_nobody_enters_above_the_new_limit() {
 
 #[test]
 fn a_shrink_whose_turn_another_runs_holds_once_it_has_returned() {
-    check(
+    check_at_length(
         3,
         "who resizes does not always run the turn after it",
         || {
