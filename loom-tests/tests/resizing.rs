@@ -81,7 +81,7 @@ fn growth_meets_an_arrival(gate: Gate, grow: impl FnOnce(&Gate) + Send + 'static
 
 #[test]
 fn growth_that_meets_an_arrival_lets_it_in() {
-    check(
+    check_at_length(
         3,
         "no request queues behind room that has just come",
         || {
