@@ -9,13 +9,16 @@ use super::{Cores, Reading, spin};
 /// Operations between two looks at the clock.
 const BATCH: usize = 500;
 
+/// One in so many of a reading may go by while a thread waits for a core.
+const WAITED_AT_MOST: u32 = 50;
+
 /// Nanoseconds an operation when two threads do them at once, for about `span`:
 /// the time over the number that both did together.
 ///
 /// `work(thread, n)` does n operations as thread 0 or 1. Both threads stand at a
 /// barrier first, spin before and after, and the reading says whether both
-/// spins found two cores and neither thread lost its own in between: a thread
-/// that parks goes of itself, which is the lock's cost and counts.
+/// spins found two cores and neither thread had to wait for its own in between: a
+/// thread that parks goes of itself, which is the lock's cost and counts.
 pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
     spin::alone();
     let barrier = &Barrier::new(2);
@@ -25,15 +28,16 @@ pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
         barrier.wait();
         let before = spin::spin();
         barrier.wait();
-        let lost_before = spin::cores_lost();
+        let waited_before = spin::waited();
         let start = Instant::now();
         let mut done = 0;
         while start.elapsed() < span {
             work(index, BATCH);
             done += BATCH;
         }
-        let rate = done as f64 / start.elapsed().as_nanos() as f64;
-        let lost = spin::cores_lost() != lost_before;
+        let took = start.elapsed();
+        let rate = done as f64 / took.as_nanos() as f64;
+        let lost = spin::waited() - waited_before > took / WAITED_AT_MOST;
         barrier.wait();
         (rate, before, spin::spin(), lost)
     };

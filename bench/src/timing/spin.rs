@@ -4,12 +4,11 @@
 //! always there. Two threads that spin side by side on two cores end when one
 //! alone would; on one core they need twice as long.
 
+use std::fs;
 use std::hint::black_box;
 use std::sync::{Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use nix::sys::resource::{UsageWho, getrusage};
 
 use super::Cores;
 
@@ -55,11 +54,12 @@ pub fn found(before: [(Instant, Instant); 2], after: [(Instant, Instant); 2]) ->
     }
 }
 
-/// How often this thread was put off its core, not of its own will. 0 for ever
-/// where the system does not tell.
-pub(super) fn cores_lost() -> i64 {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD);
-    usage.map_or(0, |usage| usage.involuntary_context_switches())
+/// How long this thread has been ready to run and had no core; 0 for ever where the
+/// system does not tell.
+pub(super) fn waited() -> Duration {
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = stat.split(' ').nth(1).and_then(|field| field.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// The share of `tries` in which two threads found two cores.
