@@ -13,6 +13,7 @@ use thiserror::Error;
 use tokio::time::{Sleep, sleep};
 
 use super::first_token::{Event, Watcher};
+use super::headers::remove_admission;
 use super::request_body::{len, with_read};
 use super::silence::Silence;
 
@@ -149,9 +150,12 @@ impl<H: Hold> Body for Relay<H> {
             return Poll::Ready(None);
         };
         match Pin::new(engine).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
                 if let Some(data) = frame.data_ref() {
                     this.saw(data);
+                }
+                if let Some(trailers) = frame.trailers_mut() {
+                    remove_admission(trailers);
                 }
                 this.heard();
                 return Poll::Ready(Some(Ok(frame)));

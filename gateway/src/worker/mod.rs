@@ -100,12 +100,17 @@ impl Worker {
     /// up yet.
     ///
     /// # Errors
-    /// The address is not free, a limit is out of its range, or, for an `https`
+    /// The address is not free, a limit is out of its range, for one rank or for all
+    /// that flags name together, or, for an `https`
     /// engine, the system's trusted certificates cannot be read.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
     pub fn start(config: WorkerConfig) -> io::Result<Self> {
+        config
+            .known_engine
+            .check(config.settings)
+            .map_err(ConfigError::from)?;
         let gate = Gate::builder()
             .settings(config.settings)
             .build()

@@ -350,3 +350,19 @@ async fn cleartext_http_2_is_served_and_a_cancelled_stream_gives_its_slot_back()
     );
     bench.idle().await;
 }
+
+#[tokio::test]
+async fn an_engine_claims_nothing_in_its_trailers_either() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let mut client = bench.post_with("te: trailers\r\n").await;
+    let mut call = bench.engine.call().await;
+    call.write(
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\
+         trailer: x-admission-scope, x-kept\r\n\r\n2\r\nok\r\n0\r\n\
+         x-admission-scope: worker\r\nx-kept: 1\r\n\r\n",
+    )
+    .await;
+    assert_eq!(client.head().await, 200);
+    client.expect("2\r\nok\r\n0\r\nx-kept: 1\r\n\r\n").await;
+    bench.idle().await;
+}
