@@ -139,7 +139,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     }
     match cli.command {
         Some(Command::Config(args)) => {
-            print(&show::render(&args)?)?;
+            print(&show::render(&args).map_err(|error| Failure::usage(&error))?)?;
             Ok(())
         }
         Some(Command::Policy(args)) => {

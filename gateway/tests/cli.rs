@@ -15,6 +15,8 @@ fn every_command_explains_itself() {
         vec!["config"],
         vec!["load"],
         vec!["size"],
+        vec!["simulate"],
+        vec!["policy", "check"],
         vec!["demo"],
     ];
     for mut arguments in commands {
@@ -53,6 +55,30 @@ fn what_is_not_understood_is_exit_2_and_says_what_is_accepted() {
         (
             &["config", "--max-num-seqs", "0"],
             "max_num_seqs is an integer from 1 to ",
+        ),
+        (
+            &[
+                "config",
+                "--dp-ranks",
+                "0-63",
+                "--request-queue-limit",
+                "131071",
+            ],
+            "request_queue_limit",
+        ),
+        (
+            &[
+                "worker",
+                "--engine-url",
+                "http://127.0.0.1:1",
+                "--listen",
+                "127.0.0.1:0",
+                "--dp-ranks",
+                "0-63",
+                "--request-queue-limit",
+                "131071",
+            ],
+            "request_queue_limit",
         ),
         (&["engine", "--ranks", "0"], "1..=1024"),
         (

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde_json::json;
+use thiserror::Error;
+use tidegate::LimitError;
 
 use super::args::{LimitArgs, parse_max_num_seqs};
 use super::ranks::{Ranks, parse_ranks, show_ranks};
@@ -36,14 +38,28 @@ pub struct ConfigArgs {
 /// Resolves and renders: a table that explains itself, or JSON.
 ///
 /// # Errors
-/// As [`LimitArgs::resolve`].
-pub fn render(args: &ConfigArgs) -> Result<String, OutOfRange> {
+/// As [`LimitArgs::resolve`]; or the limits of all ranks together are too large.
+pub fn render(args: &ConfigArgs) -> Result<String, Unusable> {
     let resolved = args.limits.resolve(args.max_num_seqs)?;
+    resolved
+        .settings
+        .resolve_for(args.dp_ranks.0.len(), args.max_num_seqs)?;
     Ok(if args.json {
         as_json(&resolved, &args.dp_ranks.0, args.max_num_seqs)
     } else {
         as_table(&resolved, &args.dp_ranks.0, args.max_num_seqs)
     })
+}
+
+/// Why there are no limits to be shown.
+#[derive(Debug, Error)]
+pub enum Unusable {
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Setting(#[from] OutOfRange),
+    /// A limit is, for so many ranks.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
 }
 
 /// The worker's total of a limit per rank.
