@@ -32,8 +32,8 @@ impl EngineLimits {
     }
 
     pub(crate) fn set(&self, kind: Kind, limit: u32) {
-        // DEBT, Release: who sees the new limit sees the own rooms that grew
-        // before it.
+        // DEBT, Release: who sees a limit that grew sees the own rooms that grew
+        // before it; one that shrinks comes first, see `move_own`.
         self.of(kind).store(limit, Ordering::Release);
     }
 }

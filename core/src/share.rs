@@ -8,9 +8,7 @@ use crate::queue::QueueWord;
 use crate::word::Word;
 use crate::word::cell::Cell;
 
-/// A lane on its own cache line. *Unspecified* has one too; its share word
-/// serves as the only rank's until the engine reports, and as the first
-/// reported rank's afterwards.
+/// A lane on its own cache line; *unspecified* has one too.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct LaneState {
@@ -19,7 +17,8 @@ pub(crate) struct LaneState {
     pub(crate) counters: Counters,
 }
 
-/// A share of the worker's capacity, with the home lane's own limits.
+/// A share of the worker's capacity, with the home lane's own limits. The first
+/// serves as the only one until the engine reports, then as the first rank's.
 pub(crate) type Share = CachePadded<Cell>;
 
 /// A share without requests, with these limits of its own and so many tokens.

@@ -5,8 +5,9 @@ use crate::limits::Limits;
 
 /// Counts and limits of every lane and of the worker.
 ///
-/// Each lane is one consistent reading: at every moment its
-/// `received = admitted + rejected + cancelled + queued + offered`.
+/// A lane's `received` is the sum of what became of its requests:
+/// `admitted + rejected + cancelled + queued + offered`. One that moves between these
+/// while they are read may be missing for that moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The limits in force, per rank.
