@@ -2,8 +2,36 @@
 //! once they are there never move.
 
 use crate::publish::Published;
-use crate::slots::{Slot, Slots};
-use crate::sync::{AtomicU64, UnsafeCell};
+use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
+use crate::waker::WakerCell;
+
+pub(crate) const DONE: u64 = 0;
+pub(crate) const WAITING: u64 = 1;
+pub(crate) const OFFERED: u64 = 2;
+pub(crate) const STATUS: u64 = 3;
+pub(crate) const TURN: u64 = 4;
+pub(crate) const AGE: u32 = 3;
+
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) state: AtomicU64,
+    pub(crate) next_free: AtomicU32,
+    pub(crate) lane: AtomicU32,
+    pub(crate) share: AtomicU32,
+    pub(crate) waker: WakerCell,
+}
+
+impl Slot {
+    pub(crate) fn new() -> Self {
+        Slot {
+            state: AtomicU64::new(DONE),
+            next_free: AtomicU32::new(0),
+            lane: AtomicU32::new(0),
+            share: AtomicU32::new(0),
+            waker: WakerCell::new(),
+        }
+    }
+}
 
 /// An entry of a lane's list of queued requests; see [`lists`](crate::lists).
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +78,33 @@ pub(crate) const FIRST: u32 = 64;
 pub(crate) const FIRST: u32 = 2;
 pub(crate) const CHUNKS: usize = 18;
 
+/// All slots of one gate.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    pub(crate) chunks: [Published<Chunk>; CHUNKS],
+    /// `pops (40) | first free slot + 1 (24)`: the count keeps a popper that slept
+    /// through other pops from succeeding (it would have to sleep through 2^40).
+    pub(crate) free: AtomicU64,
+    /// The first slot that was never used.
+    pub(crate) unused: AtomicU32,
+    pub(crate) next_age: AtomicU64,
+}
+
+// SAFETY: `entries` belong to whoever holds the turn; everything else is Sync.
+unsafe impl Sync for Slots {}
+// SAFETY: nothing in it is bound to a thread.
+unsafe impl Send for Slots {}
+
 impl Slots {
+    pub(crate) fn new() -> Self {
+        Slots {
+            chunks: std::array::from_fn(|_| Published::empty()),
+            free: AtomicU64::new(0),
+            unused: AtomicU32::new(0),
+            next_age: AtomicU64::new(1),
+        }
+    }
+
     /// Entries of the turn's lists, of the chunks from `known` on: their ids.
     pub(crate) fn entries_from(
         &self,
@@ -119,14 +173,5 @@ mod tests {
         assert_eq!(chunk_of(FIRST), 1);
         assert_eq!(chunk_of(3 * FIRST - 1), 1);
         assert_eq!(chunk_of(3 * FIRST), 2);
-    }
-
-    #[test]
-    fn there_are_slots_for_all_that_can_be_queued_and_offered() {
-        use crate::free::INDEX_MASK;
-        use crate::queue::MAX_QUEUED;
-        let all = first_of(CHUNKS);
-        assert!(u64::from(all) > 2 * MAX_QUEUED, "{all}");
-        assert!(u64::from(all) < INDEX_MASK, "{all}");
     }
 }

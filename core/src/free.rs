@@ -1,10 +1,10 @@
 //! Free slots: a stack through the slots themselves, and those never used.
 
-use crate::slots::Slots;
+use crate::chunks::Slots;
 use crate::sync::Ordering;
 
 const INDEX: u32 = 24;
-pub(crate) const INDEX_MASK: u64 = (1 << INDEX) - 1;
+const INDEX_MASK: u64 = (1 << INDEX) - 1;
 
 impl Slots {
     /// A free slot, allocated if there is none: call without a reservation.
@@ -59,5 +59,19 @@ impl Slots {
                 Err(now) => head = now,
             }
         }
+    }
+}
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests {
+    use super::*;
+    use crate::chunks::{CHUNKS, first_of};
+
+    #[test]
+    fn there_are_slots_for_all_that_can_be_queued_and_offered() {
+        use crate::queue::MAX_QUEUED;
+        let all = first_of(CHUNKS);
+        assert!(u64::from(all) > 2 * MAX_QUEUED, "{all}");
+        assert!(u64::from(all) < INDEX_MASK, "{all}");
     }
 }

@@ -6,8 +6,7 @@
 //! two entries a slot, so a sweep finds at least half of them stale: the lists
 //! take bounded memory whatever leaves, and the turn never allocates.
 
-use crate::chunks::Entry;
-use crate::slots::Slots;
+use crate::chunks::{Entry, Slots};
 
 /// No entry.
 const NIL: u32 = u32::MAX;

@@ -1,8 +1,7 @@
 //! Marks of those who arrived since the turn last looked: a bit per slot, and a
 //! bit for each word of them.
 
-use crate::chunks::{Chunk, first_of};
-use crate::slots::{AGE, STATUS, Slots, WAITING};
+use crate::chunks::{AGE, Chunk, STATUS, Slots, WAITING, first_of};
 use crate::sync::Ordering;
 
 impl Chunk {

@@ -12,7 +12,7 @@ use crate::hold::Hold;
 use crate::sync::{Arc, Ordering, fence};
 use crate::word::step::{Relaxed, Who};
 use crate::word::{Delta, I, Kind};
-use crate::{listeners, publish, slots, turn, waker};
+use crate::{chunks, listeners, publish, slots, turn, waker};
 
 /// What the thread of a gate with [`Dispatch::Thread`](crate::Dispatch) runs. Such
 /// builds start none, so that what a model sets up is not part of the race.
@@ -106,7 +106,7 @@ impl Turn {
 }
 
 /// The queue's slots.
-pub struct Slots(slots::Slots);
+pub struct Slots(chunks::Slots);
 
 /// A queued request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ fn offered(offer: slots::Offer) -> Left {
 impl Slots {
     #[expect(clippy::new_without_default)]
     pub fn new() -> Self {
-        Slots(slots::Slots::new())
+        Slots(chunks::Slots::new())
     }
 
     pub fn acquire(&self) -> u32 {

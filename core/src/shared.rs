@@ -3,6 +3,7 @@
 use crossbeam_utils::CachePadded;
 
 use crate::budget::Budget;
+use crate::chunks::Slots;
 use crate::counters::Counters;
 use crate::error::Lane;
 use crate::limits::{LimitError, Limits, Settings};
@@ -11,7 +12,6 @@ use crate::lists::Lists;
 use crate::publish::Published;
 use crate::queue::{QueueWord, TotalWord};
 use crate::share::LaneState;
-use crate::slots::Slots;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell};
 use crate::turn::Turn;
 

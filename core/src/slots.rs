@@ -17,17 +17,8 @@
 
 use std::task::Waker;
 
-use crate::chunks::{CHUNKS, Chunk};
-use crate::publish::Published;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::waker::WakerCell;
-
-pub(crate) const DONE: u64 = 0;
-pub(crate) const WAITING: u64 = 1;
-const OFFERED: u64 = 2;
-pub(crate) const STATUS: u64 = 3;
-const TURN: u64 = 4;
-pub(crate) const AGE: u32 = 3;
+use crate::chunks::{AGE, DONE, OFFERED, STATUS, Slot, Slots, TURN, WAITING};
+use crate::sync::Ordering;
 
 /// A queued request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,54 +46,7 @@ pub(crate) struct Offer {
     pub(crate) settle: bool,
 }
 
-#[derive(Debug)]
-pub(crate) struct Slot {
-    pub(crate) state: AtomicU64,
-    pub(crate) next_free: AtomicU32,
-    pub(crate) lane: AtomicU32,
-    share: AtomicU32,
-    pub(crate) waker: WakerCell,
-}
-
-impl Slot {
-    pub(crate) fn new() -> Self {
-        Slot {
-            state: AtomicU64::new(DONE),
-            next_free: AtomicU32::new(0),
-            lane: AtomicU32::new(0),
-            share: AtomicU32::new(0),
-            waker: WakerCell::new(),
-        }
-    }
-}
-
-/// All slots of one gate.
-#[derive(Debug)]
-pub(crate) struct Slots {
-    pub(crate) chunks: [Published<Chunk>; CHUNKS],
-    /// `pops (40) | first free slot + 1 (24)`: the count keeps a popper that slept
-    /// through other pops from succeeding (it would have to sleep through 2^40).
-    pub(crate) free: AtomicU64,
-    /// The first slot that was never used.
-    pub(crate) unused: AtomicU32,
-    next_age: AtomicU64,
-}
-
-// SAFETY: `entries` belong to whoever holds the turn; everything else is Sync.
-unsafe impl Sync for Slots {}
-// SAFETY: nothing in it is bound to a thread.
-unsafe impl Send for Slots {}
-
 impl Slots {
-    pub(crate) fn new() -> Self {
-        Slots {
-            chunks: std::array::from_fn(|_| Published::empty()),
-            free: AtomicU64::new(0),
-            unused: AtomicU32::new(0),
-            next_age: AtomicU64::new(1),
-        }
-    }
-
     /// Fills a slot with a request, and marks it for the turn.
     pub(crate) fn occupy(&self, slot: u32, lane: u32) -> Place {
         // AGE, Release: whoever sees that this age was given out sees the marks
