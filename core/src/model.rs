@@ -30,6 +30,11 @@ pub fn enter_looking(gate: &Gate, rank: u32) -> Option<PastFlags> {
     gate.shared.enter_looking(lane).ok().map(PastFlags)
 }
 
+/// As a newcomer of no rank does first: whether one step lets it in.
+pub fn enters_at_once(gate: &Gate) -> bool {
+    gate.shared.enter_at_once(None).is_some()
+}
+
 /// As one of no rank does who looked before anybody was queued.
 pub fn enter_entitled(gate: &Gate) -> PastFlags {
     let hold = gate.shared.enter_as(0, Who::Entitled, |_| ());
