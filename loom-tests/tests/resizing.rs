@@ -30,7 +30,7 @@ fn after_a_shrink_nobody_enters_above_the_new_limit() {
 
 #[test]
 fn a_shrink_whose_turn_another_runs_holds_once_it_has_returned() {
-    check_at_length(
+    check(
         3,
         "who resizes does not always run the turn after it",
         || {
