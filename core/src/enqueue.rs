@@ -27,7 +27,7 @@ impl Shared {
         // would be told that they lack what nobody has reached.
         self.ring();
         if !self.withdraw(place) {
-            return Ok(self.stay(place, reached));
+            return Ok(Arrival::Queued(place));
         }
         match self.enter(lane) {
             Ok(hold) => {
@@ -89,8 +89,10 @@ impl Shared {
 
     fn reserve(&self, lane: u32) -> Result<(), Full> {
         let own = &self.lane(lane).queue;
-        own.reserve(lane != 0).map_err(|_| Full::Own)?;
-        if self.total.reserve().is_err() {
+        if !own.reserve(lane != 0) {
+            return Err(Full::Own);
+        }
+        if !self.total.reserve() {
             own.leave();
             return Err(Full::Worker);
         }

@@ -48,13 +48,13 @@ impl QueueWord {
         counts(self.load())
     }
 
-    /// Counts one more, if the limit leaves room.
-    pub(crate) fn reserve(&self, limited: bool) -> Result<(), QueueCounts> {
+    /// Counts one more, if the limit leaves room: whether it did.
+    pub(crate) fn reserve(&self, limited: bool) -> bool {
         let mut old = self.load();
         loop {
             let seen = counts(old);
             if limited && seen.queued >= seen.limit {
-                return Err(seen);
+                return false;
             }
             let said = match seen.queued {
                 0 => with_lacked(old, None),
@@ -65,7 +65,7 @@ impl QueueWord {
                 .0
                 .compare_exchange_weak(old, said + 1, Ordering::AcqRel, Ordering::Acquire)
             {
-                Ok(_) => return Ok(()),
+                Ok(_) => return true,
                 Err(now) => old = now,
             }
         }
@@ -156,12 +156,13 @@ impl TotalWord {
         (word & 0xffff_ffff, word >> 32)
     }
 
-    pub(crate) fn reserve(&self) -> Result<(), (u64, u64)> {
+    /// Counts one more, if the limit leaves room: whether it did.
+    pub(crate) fn reserve(&self) -> bool {
         let mut seen = self.read();
         loop {
             let (queued, limit) = seen;
             if queued >= limit {
-                return Err(seen);
+                return false;
             }
             let old = limit << 32 | queued;
             // AcqRel: as in `QueueWord::reserve`.
@@ -169,7 +170,7 @@ impl TotalWord {
                 .0
                 .compare_exchange_weak(old, old + 1, Ordering::AcqRel, Ordering::Acquire)
             {
-                Ok(_) => return Ok(()),
+                Ok(_) => return true,
                 Err(_) => seen = self.read(),
             }
         }

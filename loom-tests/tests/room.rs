@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use loom::thread;
-use tidegate::Room;
+use tidegate::{Gate, Room};
 use tidegate_loom_tests::{
     check, check_at_length, enter, gate, handle, idle, manual, queue, with_ranks,
 };
@@ -15,19 +15,24 @@ fn has_come(room: Room<'_>) -> bool {
     pin!(room).poll(&mut context).is_ready()
 }
 
+/// As one does who queues outside: makes the event, tries, and waits for it.
+fn enter_from_outside(gate: &Gate) {
+    loop {
+        let room = gate.room();
+        if gate.enter_if_room(None).is_some() {
+            return;
+        }
+        loom::future::block_on(room);
+    }
+}
+
 #[test]
 fn room_that_frees_during_the_try_is_never_missed() {
     check(3, "make the event, try, wait: no gap in between", || {
         let gate = handle(gate(1, 1, 0));
         let holder = enter(&gate, None);
         let thread = thread::spawn(move || drop(holder));
-        loop {
-            let room = gate.room();
-            if gate.enter_if_room(None).is_some() {
-                break;
-            }
-            loom::future::block_on(room);
-        }
+        enter_from_outside(&gate);
         thread.join().unwrap();
         idle(&gate);
     });
@@ -46,13 +51,7 @@ fn room_that_another_took_and_freed_is_not_missed() {
                 drop(holder);
                 drop(other.try_admit_owned(None));
             });
-            loop {
-                let room = gate.room();
-                if gate.enter_if_room(None).is_some() {
-                    break;
-                }
-                loom::future::block_on(room);
-            }
+            enter_from_outside(&gate);
             thread.join().unwrap();
             idle(&gate);
         },
@@ -74,13 +73,7 @@ fn room_that_was_meant_for_one_who_left_is_told_of() {
                 ticket.cancel();
                 other.settle();
             });
-            loop {
-                let room = gate.room();
-                if gate.enter_if_room(None).is_some() {
-                    break;
-                }
-                loom::future::block_on(room);
-            }
+            enter_from_outside(&gate);
             thread.join().unwrap();
             idle(&gate);
         },
@@ -99,13 +92,7 @@ fn a_turn_that_opens_the_gate_tells_the_listener() {
             // Leaves the gate shut behind it, with nobody in the queue.
             queue(&gate, None).cancel();
             let thread = thread::spawn(move || drop(holder));
-            loop {
-                let room = gate.room();
-                if gate.enter_if_room(None).is_some() {
-                    break;
-                }
-                loom::future::block_on(room);
-            }
+            enter_from_outside(&gate);
             thread.join().unwrap();
             idle(&gate);
         },

@@ -11,7 +11,8 @@
 //! under the LGPL.
 //!
 //! ```text
-//! line = name [ "{" label "," … "}" ] value [ timestamp ]      label = name "=" '"' text '"'
+//! line = name [ "{" label "," … "}" ] value [ timestamp ] [ "#" exemplar ]
+//! label = name "=" '"' text '"'
 //! ```
 
 use std::borrow::Cow;
@@ -46,6 +47,26 @@ impl<'a> Sample<'a> {
         }
     }
 
+    /// All labels, with their escapes resolved; nothing if something among them is
+    /// not understood.
+    #[must_use]
+    pub fn labels(&self) -> Option<Vec<(&'a str, Cow<'a, str>)>> {
+        let mut labels = Vec::new();
+        let mut rest = self.labels;
+        loop {
+            rest = rest.trim_start().trim_start_matches(',').trim_start();
+            if rest.is_empty() {
+                return Some(labels);
+            }
+            let ((name, text), after) = label(rest)?;
+            if !is_name(name) {
+                return None;
+            }
+            labels.push((name, unescape(text)));
+            rest = after;
+        }
+    }
+
     /// A label's text as a number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
@@ -53,26 +74,35 @@ impl<'a> Sample<'a> {
     }
 }
 
-fn sample(line: &str) -> Option<Sample<'_>> {
+/// One line, if it is a sample.
+#[must_use]
+pub fn sample(line: &str) -> Option<Sample<'_>> {
     let line = line.trim();
-    let name_end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)))?;
+    let name_end = line.find(|c: char| c == '{' || c.is_ascii_whitespace())?;
     let (name, rest) = line.split_at(name_end);
-    let (labels, rest) = match rest.strip_prefix('{') {
+    let (labels, rest) = match rest.trim_start().strip_prefix('{') {
         Some(inner) => {
             let end = closing(inner)?;
             (&inner[..end], &inner[end + 1..])
         }
         None => ("", rest),
     };
-    let mut words = rest.split_ascii_whitespace();
+    // What an exemplar says is not this sample's.
+    let own = rest.split_once('#').map_or(rest, |(own, _)| own);
+    let mut words = own.split_ascii_whitespace();
     let value = words.next()?.parse().ok()?;
     let timestamp_is_one = words.next().is_none_or(|time| time.parse::<f64>().is_ok());
     let whole = timestamp_is_one && words.next().is_none();
-    (whole && !name.is_empty()).then_some(Sample {
+    (whole && is_name(name)).then_some(Sample {
         name,
         value,
         labels,
     })
+}
+
+fn is_name(text: &str) -> bool {
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
+    text.starts_with(first) && text.chars().all(|c| first(c) || c.is_ascii_digit())
 }
 
 /// Where the labels' closing brace is: not one inside a label's text.
@@ -109,14 +139,16 @@ fn unescape(text: &str) -> Cow<'_, str> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        plain.push(match c {
-            '\\' => match chars.next() {
-                Some('n') => '\n',
-                Some(other) => other,
-                None => '\\',
-            },
-            other => other,
-        });
+        match (c, chars.clone().next()) {
+            ('\\', Some('n')) => plain.push('\n'),
+            ('\\', Some(escaped @ ('"' | '\\'))) => plain.push(escaped),
+            // Also a backslash before anything else, which is no escape here.
+            _ => {
+                plain.push(c);
+                continue;
+            }
+        }
+        chars.next();
     }
     Cow::Owned(plain)
 }
@@ -144,6 +176,11 @@ mod tests {
         assert!(one("x NaN").unwrap().value.is_nan());
         assert_eq!(one("x +Inf").unwrap().value, f64::INFINITY);
         assert_eq!(one("  x{}\t-1  ").unwrap().value, -1.0);
+        assert_eq!(one("h{le=\"1\"} 7 # {id=\"x\"} 0.5").unwrap().value, 7.0);
+        let spaced = one("a { b = \"1\" , c=\"2\" } 3").expect("a sample");
+        let labels = spaced.labels().expect("they are understood");
+        assert_eq!(labels, [("b", "1".into()), ("c", "2".into())]);
+        assert_eq!(one("x{a=1} 2").unwrap().labels(), None);
     }
 
     #[test]
@@ -158,6 +195,7 @@ mod tests {
             "x 1 2 3",
             "x 1 later",
             "{a=\"1\"} 2",
+            "1a 2",
             "é 1",
         ];
         let page = format!("a 1\n{}\nb 2\n", bad.join("\n"));

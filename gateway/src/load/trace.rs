@@ -10,6 +10,9 @@ use thiserror::Error;
 
 use super::planned::Planned;
 
+const EXPECTED: &str =
+    "TIMESTAMP,ContextTokens,GeneratedTokens, such as 2023-11-16 18:15:46.68,374,44";
+
 /// Why a trace could not be read.
 #[derive(Debug, Error)]
 pub enum TraceError {
@@ -22,11 +25,10 @@ pub enum TraceError {
         source: io::Error,
     },
     /// A line that is not in the format.
-    #[error(
-        "line {line} of the trace is {text:?}: expected TIMESTAMP,ContextTokens,GeneratedTokens, \
-         such as 2023-11-16 18:15:46.68,374,44"
-    )]
+    #[error("line {line} of the trace is {text:?}: expected {expected}")]
     Malformed {
+        /// What is accepted, with an example.
+        expected: &'static str,
         /// Its number, from 1.
         line: usize,
         /// What it says, at most 80 characters.
@@ -66,6 +68,7 @@ fn parse_trace(
             continue;
         }
         let row = parse_row(text).ok_or_else(|| TraceError::Malformed {
+            expected: EXPECTED,
             line: index + 1,
             text: text.chars().take(80).collect(),
         })?;

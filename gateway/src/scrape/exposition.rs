@@ -1,10 +1,9 @@
-//! Prometheus' text format, read as tolerantly as servers write it.
-//!
-//! The parsers on crates.io stop at colons in names (vLLM's), braces in label
-//! values, time stamps or infinities, and at the first line that they do not
-//! know. Here a line that is no sample is passed over and counted.
+//! A page of metrics, kept: the policy's [reader](tidegate_policy::page), with
+//! samples that own what they say, and lines that are none counted.
 
 use std::collections::BTreeMap;
+
+use tidegate_policy::page;
 
 /// One line's worth: a series and its value.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,66 +42,15 @@ pub fn read(text: &str) -> Page {
 }
 
 fn sample(line: &str) -> Option<Sample> {
-    let end = line.find(|c: char| c == '{' || c.is_whitespace())?;
-    let (name, rest) = line.split_at(end);
-    if !is_name(name) {
-        return None;
-    }
-    let (labels, rest) = match rest.trim_start().strip_prefix('{') {
-        Some(rest) => labels(rest)?,
-        None => (BTreeMap::new(), rest),
-    };
-    // Rust reads every spelling of infinity and of no number that Go writes.
-    let value = rest.split_whitespace().next()?.parse().ok()?;
+    let sample = page::sample(line)?;
+    let labels = sample.labels()?.into_iter();
     Some(Sample {
-        name: name.to_owned(),
-        labels,
-        value,
+        name: sample.name.to_owned(),
+        labels: labels
+            .map(|(name, text)| (name.to_owned(), text.into_owned()))
+            .collect(),
+        value: sample.value,
     })
-}
-
-fn is_name(text: &str) -> bool {
-    let first = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
-    text.starts_with(first) && text.chars().all(|c| first(c) || c.is_ascii_digit())
-}
-
-/// Reads labels up to the closing brace, and gives what is behind it.
-fn labels(mut rest: &str) -> Option<(BTreeMap<String, String>, &str)> {
-    let mut labels = BTreeMap::new();
-    loop {
-        rest = rest.trim_start();
-        if let Some(behind) = rest.strip_prefix('}') {
-            return Some((labels, behind));
-        }
-        let (name, behind) = rest.split_once('=')?;
-        let name = name.trim();
-        if !is_name(name) {
-            return None;
-        }
-        let (value, behind) = quoted(behind.trim_start().strip_prefix('"')?)?;
-        labels.insert(name.to_owned(), value);
-        rest = behind.trim_start();
-        // A comma may also stand before the brace.
-        rest = rest.strip_prefix(',').unwrap_or(rest);
-    }
-}
-
-/// Reads a value up to its closing quote, and gives what is behind it.
-fn quoted(text: &str) -> Option<(String, &str)> {
-    let mut value = String::new();
-    let mut chars = text.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '"' => return Some((value, &text[at + 1..])),
-            '\\' => match chars.next()?.1 {
-                'n' => value.push('\n'),
-                escaped @ ('"' | '\\') => value.push(escaped),
-                other => value.extend(['\\', other]),
-            },
-            _ => value.push(c),
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ use serde::Deserialize;
 use crate::load::planned::Planned;
 use crate::load::trace::{self, TraceError};
 
+const EXPECTED: &str = "an object with timestamp (milliseconds), input_length and output_length, \
+     such as {\"timestamp\": 0, \"input_length\": 6758, \"output_length\": 500}";
+
 #[derive(Deserialize)]
 struct Row {
     timestamp: u64,
@@ -52,6 +55,7 @@ fn parse(
             continue;
         }
         let row: Row = serde_json::from_str(&line).map_err(|_| TraceError::Malformed {
+            expected: EXPECTED,
             line: index + 1,
             text: line.chars().take(80).collect(),
         })?;
@@ -100,7 +104,9 @@ mod tests {
     #[test]
     fn bad_lines_are_named() {
         let error = parsed("{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n{}\n");
-        assert!(matches!(error, Err(TraceError::Malformed { line: 2, .. })));
+        let error = error.expect_err("the second line says nothing");
+        assert!(matches!(error, TraceError::Malformed { line: 2, .. }));
+        assert!(error.to_string().contains("input_length"), "{error}");
         assert!(matches!(parsed("\n"), Err(TraceError::Empty)));
         assert!(read(Path::new("/nonexistent/t.jsonl")).is_err());
     }
