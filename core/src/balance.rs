@@ -121,9 +121,13 @@ impl Budget {
 
     /// The same; `told` hears of tokens that were made.
     pub(crate) fn balance_and_tell(&self, told: &mut impl FnMut(Flags)) -> Option<Kind> {
-        [Kind::Running, Kind::Waiting]
+        let kinds = [Kind::Running, Kind::Waiting];
+        // Both, though one is owed: what the other lacks is not that one's.
+        let settled = kinds.map(|kind| self.balance_kind(kind, told));
+        kinds
             .into_iter()
-            .find(|kind| !self.balance_kind(*kind, told))
+            .zip(settled)
+            .find_map(|(kind, settled)| (!settled).then_some(kind))
     }
 
     /// True if nothing is owed.
@@ -187,4 +191,31 @@ pub(crate) fn new_shares(ranks: usize, running: u32, waiting: u32) -> Box<[Share
         share
     };
     (0..ranks).map(new).collect()
+}
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests {
+    use super::*;
+    use crate::word::step::Who;
+
+    fn room(budget: &Budget) -> [i64; 2] {
+        [Kind::Running, Kind::Waiting].map(|kind| budget.room(kind))
+    }
+
+    #[test]
+    fn a_debt_of_one_kind_keeps_back_nothing_of_the_other() {
+        let budget = Budget::new(3, 3);
+        for _ in 0..3 {
+            budget.share(0).enter(Who::Newcomer).unwrap();
+            budget.share(0).add(Delta::ranked(Kind::Waiting));
+        }
+        budget.resize(1, 1);
+        assert_eq!(room(&budget), [-2, 1]);
+        budget.resize(1, 3);
+        assert_eq!(room(&budget), [-2, 3]);
+        assert_eq!(budget.balance(), Some(Kind::Running));
+        budget.resize(4, 2);
+        assert_eq!(room(&budget), [1, 2]);
+        assert_eq!(budget.balance(), None);
+    }
 }
