@@ -13,15 +13,17 @@ pub struct KnownEngine {
 
 impl KnownEngine {
     /// Whether these limits can be kept for an engine of which this is known. What
-    /// follows the engine's size is left out until that is known.
+    /// follows the engine's size is left out until that is known, and a size of 0 is
+    /// none: it is not believed.
     ///
     /// # Errors
     /// A limit is out of range, for one rank or for all of them together.
     pub fn check(&self, settings: Settings) -> Result<(), LimitError> {
         let ranks = self.ranks.as_ref().map_or(1, Vec::len);
-        let smallest = Some(1);
+        let smallest = 1;
+        let size = self.max_num_seqs.filter(|&size| size > 0);
         settings
-            .resolve_for(ranks, self.max_num_seqs.or(smallest))
+            .resolve_for(ranks, Some(size.unwrap_or(smallest)))
             .map(drop)
     }
 }
@@ -50,5 +52,6 @@ mod tests {
         known(8, Some(256)).check(queue(131_071)).unwrap();
         // The engine's size is not known yet: it may be small enough.
         known(1024, None).check(Settings::default()).unwrap();
+        known(1024, Some(0)).check(Settings::default()).unwrap();
     }
 }
