@@ -1,5 +1,6 @@
 //! The connections to the engine.
 
+use std::error::Error;
 use std::io;
 use std::time::Duration;
 
@@ -46,6 +47,9 @@ pub enum EngineError {
     /// The connection ended before an answer came.
     #[error("the engine closed the connection before it answered")]
     Closed(#[source] legacy::Error),
+    /// What came is no answer in HTTP.
+    #[error("the engine's answer is not HTTP as it should be")]
+    Garbled(#[source] legacy::Error),
     /// It speaks another protocol from here on, which nobody asked for.
     #[error("the engine switched protocols without being asked to")]
     Switched,
@@ -68,9 +72,11 @@ impl EngineError {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Connect(_) | Self::Closed(_) | Self::Switched | Self::Answer(_) => {
-                StatusCode::BAD_GATEWAY
-            }
+            Self::Connect(_)
+            | Self::Closed(_)
+            | Self::Garbled(_)
+            | Self::Switched
+            | Self::Answer(_) => StatusCode::BAD_GATEWAY,
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Target => StatusCode::BAD_REQUEST,
             Self::Client(why) => why.status(),
@@ -193,9 +199,12 @@ impl Engine {
             }
             Ok(answer) => Ok(answer),
             Err(error) if error.is_connect() => Err(EngineError::Connect(error)),
-            Err(error) => Err(match client_fault(&error) {
-                Some(why) => EngineError::Client(why),
-                None => EngineError::Closed(error),
+            Err(error) => Err(if let Some(why) = cause::<BodyError>(&error) {
+                EngineError::Client(*why)
+            } else if cause(&error).is_some_and(hyper::Error::is_parse) {
+                EngineError::Garbled(error)
+            } else {
+                EngineError::Closed(error)
             }),
         }
     }
@@ -264,12 +273,12 @@ impl Engine {
     }
 }
 
-/// Whether the client's body is what failed.
-fn client_fault(error: &legacy::Error) -> Option<BodyError> {
-    let mut cause = std::error::Error::source(error);
+/// An error of this type behind another.
+fn cause<E: Error + 'static>(error: &legacy::Error) -> Option<&E> {
+    let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(why) = error.downcast_ref() {
-            return Some(*why);
+            return Some(why);
         }
         cause = error.source();
     }

@@ -40,6 +40,12 @@ async fn engines_that_close_reset_or_babble_are_a_bad_gateway() {
             _ => call.write("this is no HTTP\r\n\r\n").await,
         }
         assert_eq!(client.head().await, 502, "{how}");
+        let told = String::from_utf8(client.body().await).unwrap();
+        let says = match how {
+            "babble" => "is not HTTP",
+            _ => "closed the connection",
+        };
+        assert!(told.contains(says), "{how}: {told}");
         bench.holds(0, 0, 0).await;
     }
     bench.idle().await;
