@@ -35,6 +35,12 @@ impl Patience {
         }
     }
 
+    /// How long it is.
+    #[must_use]
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// The client has sent `len` bytes.
     pub fn moved(&mut self, len: usize) {
         let Some(since) = self.since.take() else {

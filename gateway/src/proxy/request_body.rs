@@ -13,6 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use super::budget::BufferBudget;
 use super::patience::Patience;
@@ -35,6 +36,11 @@ pub enum BodyError {
     /// It is larger than this.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(u64),
+    /// The memory to read it into was taken by others for so long.
+    #[error(
+        "other requests' bodies took all of --buffer-budget for {0:?}, and this one's was to be read for its rank"
+    )]
+    NoRoom(Duration),
 }
 
 impl BodyError {
@@ -45,6 +51,7 @@ impl BodyError {
             Self::Broken => StatusCode::BAD_REQUEST,
             Self::Slow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -119,10 +126,11 @@ impl RequestBody {
     }
 
     /// Reads all of it, within `budget`. Room for the whole is taken before the
-    /// first byte, so that bodies which are half here never wait for each other.
+    /// first byte, so that bodies which are half here never wait for each other; and
+    /// not waited for longer than for a client, since it is clients that hold it.
     ///
     /// # Errors
-    /// The body fails, or cannot fit the budget.
+    /// The body fails, cannot fit the budget, or found no room in it.
     pub async fn read_whole(&mut self, budget: &BufferBudget) -> Result<(), BodyError> {
         let exact = self.rest.as_ref().map(|rest| rest.size_hint().exact());
         let most = match exact.flatten() {
@@ -132,7 +140,13 @@ impl RequestBody {
         if most > budget.total() {
             return Err(BodyError::TooLarge(budget.total().into()));
         }
-        let mut held = budget.take(most as usize).await;
+        let room = budget.take(most as usize);
+        let mut held = match self.patience.as_ref().map(Patience::limit) {
+            Some(limit) => timeout(limit, room)
+                .await
+                .map_err(|_| BodyError::NoRoom(limit))?,
+            None => room.await,
+        };
         while let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await {
             let frame = frame?;
             let room = held.as_mut().and_then(|held| held.split(len(&frame)));

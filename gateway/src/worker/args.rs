@@ -76,7 +76,8 @@ pub struct WorkerArgs {
     pub max_body: u32,
 
     /// Follow the field data_parallel_rank of JSON bodies too, as SGLang does.
-    /// Bodies are then read before the gate is asked, within --buffer-budget.
+    /// Bodies are then read before the gate is asked, within --buffer-budget; one
+    /// that finds no room there for --client-timeout gets 503.
     #[arg(long)]
     pub rank_from_body: bool,
 

@@ -1,5 +1,7 @@
 //! Whose claims are followed, and where a rank may stand.
 
+use std::time::Duration;
+
 use tidegate::Lane;
 use tidegate_gateway::worker::{Trust, WorkerConfig};
 
@@ -81,6 +83,43 @@ async fn a_rank_in_the_body_that_cannot_be_followed_is_the_clients_mistake() {
     }
     let seen = bench.snapshot();
     assert_eq!(seen.lane(Lane::Unspecified).unwrap().received, 3);
+}
+
+/// Clients who keep their patience by a trickle hold the budget; whoever waits for
+/// it is answered all the same.
+#[tokio::test]
+async fn a_body_that_finds_no_room_to_be_read_is_answered() {
+    let mut bench = ranked(|config| {
+        config.rank_from_body = true;
+        config.buffer_budget = 1_000_000;
+        config.client_timeout = Duration::from_millis(300);
+    })
+    .await;
+    let mut slow = bench.connect().await;
+    slow.write("POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n")
+        .await;
+    let client = Http::One.client(bench.worker.addr()).await;
+    let trickle = async {
+        loop {
+            // Well above the least rate, and far from done.
+            if !slow.try_write("x".repeat(64)).await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let asked = async {
+        let mut asked = client.ask_with("/generate", &[], "{}").await;
+        (asked.status().await, asked.whole().await.0)
+    };
+    let (status, told) = tokio::select! {
+        answer = asked => answer,
+        () = trickle => panic!("the slow client was cut first"),
+    };
+    assert_eq!(status, 503, "{told}");
+    assert!(told.contains("--buffer-budget"), "{told}");
+    drop(slow);
+    bench.idle().await;
 }
 
 /// Bodies that are read before the gate is asked share the budget, and those that
