@@ -6,6 +6,7 @@ use crate::error::Rejection;
 use crate::reached::Reached;
 use crate::shared::Shared;
 use crate::slots::Place;
+use crate::sync::Ordering;
 
 /// Which queue leaves no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +56,17 @@ impl Shared {
             .map_err(|full| self.refuse_queue(lane, reached, full))?;
         // The slot before the reservation: it may have to be allocated.
         let slot = self.slots.acquire();
-        if let Err(full) = self.reserve(lane) {
-            self.slots.release(slot);
-            return Err(self.refuse_queue(lane, reached, full));
-        }
-        let place = self.slots.occupy(slot, lane);
+        let due = match self.reserve(lane) {
+            Ok(due) => due,
+            Err(full) => {
+                self.slots.release(slot);
+                return Err(self.refuse_queue(lane, reached, full));
+            }
+        };
+        let place = Place {
+            due,
+            ..self.slots.occupy(slot, lane)
+        };
         let home = lane.checked_sub(1).map(|home| home as usize);
         let lacked = self.budget.announce(home);
         if self.is_stopped() {
@@ -87,11 +94,14 @@ impl Shared {
         }
     }
 
-    fn reserve(&self, lane: u32) -> Result<(), Full> {
-        let own = &self.lane(lane).queue;
-        if !own.reserve(lane != 0) {
-            return Err(Full::Own);
-        }
+    /// Takes a place in both queues: how many turns the lane will have had with this
+    /// request's.
+    fn reserve(&self, lane: u32) -> Result<u64, Full> {
+        let state = self.lane(lane);
+        let own = &state.queue;
+        let position = own.reserve(lane != 0).ok_or(Full::Own)?;
+        // Relaxed: an estimate. A turn since the reservation makes it one too many.
+        let due = state.turns.load(Ordering::Relaxed) + position;
         if !self.total.reserve() {
             own.leave();
             return Err(Full::Worker);
@@ -99,6 +109,6 @@ impl Shared {
         // Leaving takes the lane's count down first: whoever got a leaver's place in
         // the worker's queue finds its lane without it.
         own.unsay_if_alone();
-        Ok(())
+        Ok(due)
     }
 }

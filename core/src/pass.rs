@@ -49,6 +49,7 @@ impl Shared {
                     let share = hold.share();
                     if self.slots.offer(slot, age, share) {
                         self.lane(lane).queue.offer();
+                        self.lane(lane).count_turn();
                         self.total.leave();
                         wakers.push(self.slots.slot(slot).waker.take());
                         if self.slots.let_go(slot) {

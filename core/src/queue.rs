@@ -48,13 +48,13 @@ impl QueueWord {
         counts(self.load())
     }
 
-    /// Counts one more, if the limit leaves room: whether it did.
-    pub(crate) fn reserve(&self, limited: bool) -> bool {
+    /// Counts one more, if the limit leaves room: how many are queued with it.
+    pub(crate) fn reserve(&self, limited: bool) -> Option<u64> {
         let mut old = self.load();
         loop {
             let seen = counts(old);
             if limited && seen.queued >= seen.limit {
-                return false;
+                return None;
             }
             let said = match seen.queued {
                 0 => with_lacked(old, None),
@@ -65,7 +65,7 @@ impl QueueWord {
                 .0
                 .compare_exchange_weak(old, said + 1, Ordering::AcqRel, Ordering::Acquire)
             {
-                Ok(_) => return true,
+                Ok(_) => return Some(seen.queued + 1),
                 Err(now) => old = now,
             }
         }

@@ -7,6 +7,7 @@ use crate::error::Stopped;
 use crate::hold::{Hold, Source};
 use crate::shared::Shared;
 use crate::slots::{Left, Offer, Place};
+use crate::sync::Ordering;
 
 impl Shared {
     /// Takes the offer if there is one; else remembers whom to wake.
@@ -53,6 +54,18 @@ impl Shared {
             }
         }
         lane.counters.count(Event::Cancelled);
+    }
+
+    /// Where the request stands in its lane: see [`TicketOf::position`](crate::TicketOf::position).
+    pub(crate) fn position(&self, place: Place) -> u64 {
+        if self.slots.is_offered(place) {
+            return 0;
+        }
+        let lane = self.lane(place.lane);
+        // Relaxed: an estimate.
+        let turns = lane.turns.load(Ordering::Relaxed);
+        let queued = lane.queue.read().queued.max(1);
+        place.due.saturating_sub(turns).clamp(1, queued)
     }
 
     /// The request goes back to where it came from, uncounted: true unless it was

@@ -5,6 +5,7 @@ use crossbeam_utils::CachePadded;
 use crate::counters::Counters;
 use crate::error::Lane;
 use crate::queue::QueueWord;
+use crate::sync::{Ordering, Tally};
 use crate::word::Word;
 use crate::word::cell::Cell;
 
@@ -14,7 +15,19 @@ use crate::word::cell::Cell;
 pub(crate) struct LaneState {
     pub(crate) name: Lane,
     pub(crate) queue: QueueWord,
+    /// How many of its queued requests have been offered capacity. The turn's alone
+    /// to write.
+    pub(crate) turns: Tally,
     pub(crate) counters: Counters,
+}
+
+impl LaneState {
+    /// One of its queued requests was offered capacity. The turn's alone.
+    pub(crate) fn count_turn(&self) {
+        // Relaxed: a statistic, which nobody else writes.
+        let turns = self.turns.load(Ordering::Relaxed);
+        self.turns.store(turns + 1, Ordering::Relaxed);
+    }
 }
 
 /// A share of the worker's capacity, with the home lane's own limits. The first

@@ -12,7 +12,7 @@ use crate::lists::Lists;
 use crate::publish::Published;
 use crate::queue::{QueueWord, TotalWord};
 use crate::share::LaneState;
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, Tally, UnsafeCell};
 use crate::turn::Turn;
 
 /// Who drains the queue.
@@ -88,6 +88,7 @@ pub(crate) fn lane_state(name: Lane, queue_limit: u32, counting: bool) -> LaneSt
     LaneState {
         name,
         queue,
+        turns: Tally::new(0),
         counters: Counters::new(counting),
     }
 }

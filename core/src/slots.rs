@@ -26,6 +26,8 @@ pub(crate) struct Place {
     pub(crate) slot: u32,
     pub(crate) age: u64,
     pub(crate) lane: u32,
+    /// How many turns the lane will have had with this request's, if nobody leaves.
+    pub(crate) due: u64,
 }
 
 /// How a request left its slot.
@@ -60,7 +62,12 @@ impl Slots {
         // ARRIVE, Release: the turn reads the lane after the state.
         here.state.store(age << AGE | WAITING, Ordering::Release);
         chunk.mark(at);
-        Place { slot, age, lane }
+        Place {
+            slot,
+            age,
+            lane,
+            due: 0,
+        }
     }
 
     /// Who comes from now on is at least this old.
@@ -174,6 +181,13 @@ impl Slots {
         self.published()
             .flat_map(|(_, chunk)| chunk.slots.iter())
             .filter_map(|slot| slot.waker.take())
+    }
+
+    /// Whether the request has been offered capacity, which it has not answered.
+    pub(crate) fn is_offered(&self, place: Place) -> bool {
+        // Relaxed: nothing is read through it; it may be so no longer.
+        let state = self.slot(place.slot).state.load(Ordering::Relaxed);
+        state & STATUS == OFFERED
     }
 
     pub(crate) fn slot(&self, slot: u32) -> &Slot {

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::error::Stopped;
+use crate::error::{Lane, Stopped};
 use crate::handle::{Gate, GateRef, Handle};
 use crate::park;
 use crate::permit::PermitOf;
@@ -44,6 +44,27 @@ impl<G: Handle> TicketOf<G> {
         TicketOf {
             held: Some((gate, place)),
         }
+    }
+
+    /// Where the request stands among those queued in its lane: 1 is next, 0 means that
+    /// capacity is offered to it, or that it was admitted.
+    ///
+    /// Approximate, and cheap: three loads, whatever is queued. It counts down with the
+    /// lane's turns and is never more than the lane has queued; of those who left
+    /// ahead of the request it knows nothing else, so that it may be too high until
+    /// they would have had their turn. Nor does it say how many of other lanes go first.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.held
+            .as_ref()
+            .map_or(0, |(gate, place)| gate.shared().position(*place))
+    }
+
+    /// The lane in which it is queued; `None` once it was admitted.
+    #[must_use]
+    pub fn lane(&self) -> Option<Lane> {
+        let (gate, place) = self.held.as_ref()?;
+        Some(gate.shared().lane_name(place.lane))
     }
 
     /// Leaves the queue, as dropping the ticket does. When capacity is offered

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use tidegate::Lane;
+use tidegate::{Lane, Ticket};
 
 #[test]
 fn within_a_lane_the_order_is_first_in_first_out() {
@@ -18,6 +18,47 @@ fn within_a_lane_the_order_is_first_in_first_out() {
         }
     }
     drop(running);
+    idle_check(&gate);
+}
+
+#[test]
+fn a_ticket_tells_its_position_in_its_lane() {
+    let gate = ranked(1, 1, 4, [0, 1]);
+    let mut running = enter(&gate, Some(0));
+    let other = enter(&gate, Some(1));
+    let mut tickets: Vec<_> = (0..4).map(|_| queue(&gate, Some(0))).collect();
+    let elsewhere = queue(&gate, Some(1));
+    let told = |tickets: &[Ticket<'_>]| tickets.iter().map(Ticket::position).collect::<Vec<_>>();
+    assert_eq!(told(&tickets), [1, 2, 3, 4]);
+    assert_eq!(
+        (elsewhere.position(), elsewhere.lane()),
+        (1, Some(Lane::Rank(1)))
+    );
+
+    // Turns of the lane count it down, and those of others do not.
+    drop(other);
+    drop(take(&gate, elsewhere));
+    drop(running);
+    gate.settle();
+    assert_eq!(
+        told(&tickets),
+        [0, 1, 2, 3],
+        "the first has been offered capacity"
+    );
+    running = take(&gate, tickets.remove(0));
+    // Whoever comes is behind.
+    tickets.push(queue(&gate, Some(0)));
+    assert_eq!(told(&tickets), [1, 2, 3, 4]);
+
+    // Of those who leave, it is known that they are not queued any more.
+    tickets.remove(0).cancel();
+    assert_eq!(told(&tickets), [2, 3, 3]);
+    drop(running);
+    running = take(&gate, tickets.remove(0));
+    assert_eq!(told(&tickets), [2, 2]);
+    tickets.remove(0).cancel();
+    assert_eq!(told(&tickets), [1]);
+    drop((running, tickets));
     idle_check(&gate);
 }
 
