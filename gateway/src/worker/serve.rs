@@ -31,9 +31,14 @@ const READ_BYTES: usize = 64 << 10;
 /// to be seen there, and not to wait in the client.
 const MAX_STREAMS: u32 = 10_000;
 
-/// What an HTTP/2 client may send unasked, on one stream and in all.
+/// What an HTTP/2 client may send unasked, on one stream and in all. Streams whose
+/// bodies nobody reads, because they are queued, then never take from the others
+/// what these need to go on: together they fill their own windows and no more.
 const STREAM_WINDOW: u32 = 64 << 10;
-const CONNECTION_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
+
+// The largest window that HTTP/2 knows.
+const _: () = assert!(CONNECTION_WINDOW < 1 << 31);
 
 /// When a quiet connection is asked whether the client's machine is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);

@@ -188,6 +188,61 @@ async fn over_http_2_bodies_beyond_the_budget_arrive_whole() {
     bench.idle().await;
 }
 
+/// More queued bodies than 16 MiB hold, of which nobody reads any, before an upload
+/// on the same connection that runs.
+#[tokio::test]
+async fn over_http_2_queued_bodies_do_not_hold_up_an_upload_that_runs() {
+    const QUEUED: u64 = 300;
+    let mut bench = Bench::with(limits(1, 1, QUEUED as u32), &[0], |config| {
+        config.buffer_budget = 0;
+        config.client_timeout = Duration::from_secs(2);
+    })
+    .await;
+    let stream = TcpStream::connect(bench.worker.addr()).await.unwrap();
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    let _connection = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(connection));
+    let ask = || {
+        let (body, pieces) = tokio::sync::mpsc::channel::<Bytes>(1);
+        let pieces = futures_util::stream::unfold(pieces, |mut pieces| async {
+            let piece = pieces.recv().await?;
+            Some((Ok::<_, Infallible>(Frame::data(piece)), pieces))
+        });
+        let request = http::Request::post(format!("http://worker{CHAT}"));
+        let request = request.body(StreamBody::new(Box::pin(pieces))).unwrap();
+        let mut sender = sender.clone();
+        let asked = tokio::spawn(async move { sender.send_request(request).await });
+        (body, tokio_util::task::AbortOnDropHandle::new(asked))
+    };
+    let (upload, running) = ask();
+    let mut call = bench.engine.call().await;
+    let mut queued = Vec::new();
+    for _ in 0..QUEUED {
+        let (body, asked) = ask();
+        body.send(vec![b'y'; 100_000].into()).await.unwrap();
+        queued.push((body, asked));
+    }
+    bench.holds(1, 1, QUEUED).await;
+    // What they may send unasked is on its way by then.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let sent = tokio::spawn(async move {
+        for _ in 0..100 {
+            upload.send(vec![b'x'; 10_000].into()).await.unwrap();
+        }
+    });
+    assert_eq!(call.body().await.len(), 1_000_000);
+    sent.await.unwrap();
+    call.write(JSON).await;
+    let answer = soon("the answer", running).await.unwrap().unwrap();
+    assert_eq!(answer.status(), 200);
+    drop((answer, queued, sender));
+    bench.holds(0, 0, 0).await;
+    while !bench.engine.is_idle() {}
+    bench.idle().await;
+}
+
 #[tokio::test]
 async fn a_route_of_the_users_own_shares_the_gate() {
     for http in Http::BOTH {
