@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
 
 pub use super::engine_url::EngineUrl;
+use super::headers::{Unmet, unmet};
 use super::request_body::{BodyError, RequestBody};
 use super::silence::Silence;
 
@@ -53,6 +54,9 @@ pub enum EngineError {
     /// It speaks another protocol from here on, which nobody asked for.
     #[error("the engine switched protocols without being asked to")]
     Switched,
+    /// Its body comes in a coding that nobody asked for and nobody could read.
+    #[error("the engine's answer has a transfer coding that was not asked for")]
+    Coding,
     /// No answer within this time.
     #[error("the engine sent nothing for {0:?}")]
     Timeout(Duration),
@@ -76,6 +80,7 @@ impl EngineError {
             | Self::Closed(_)
             | Self::Garbled(_)
             | Self::Switched
+            | Self::Coding
             | Self::Answer(_) => StatusCode::BAD_GATEWAY,
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Target => StatusCode::BAD_REQUEST,
@@ -196,6 +201,9 @@ impl Engine {
             // Upgrades are not passed on, so that none can be granted.
             Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Err(EngineError::Switched)
+            }
+            Ok(answer) if unmet(answer.headers()) == Some(Unmet::Coding) => {
+                Err(EngineError::Coding)
             }
             Ok(answer) => Ok(answer),
             Err(error) if error.is_connect() => Err(EngineError::Connect(error)),

@@ -1,6 +1,7 @@
 //! The engine's address.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::str::FromStr;
 
 use http::Uri;
@@ -67,6 +68,25 @@ impl fmt::Display for EngineUrl {
 }
 
 impl EngineUrl {
+    /// Whether a listener at `listener` on this machine is found there. A name that
+    /// cannot be looked up is nobody's.
+    #[must_use]
+    pub fn leads_to(&self, listener: SocketAddr) -> bool {
+        let default = if self.scheme == Scheme::HTTPS {
+            443
+        } else {
+            80
+        };
+        let port = self.authority.port_u16().unwrap_or(default);
+        // Few names have to be looked up.
+        if port != listener.port() {
+            return false;
+        }
+        let host = self.authority.host().trim_matches(['[', ']']);
+        let found = (host, port).to_socket_addrs();
+        found.is_ok_and(|mut found| found.any(|addr| reaches(addr.ip(), listener.ip())))
+    }
+
     /// The engine's address for a route: path and query as the client wrote
     /// them. `None` if that cannot be part of a URL.
     pub(super) fn route(&self, path_and_query: &str) -> Option<Uri> {
@@ -77,6 +97,26 @@ impl EngineUrl {
             .build()
             .ok()
     }
+}
+
+/// Whether a connection to `ip` comes to who listens on `listener`.
+fn reaches(ip: IpAddr, listener: IpAddr) -> bool {
+    // Connecting to no address in particular is connecting to this machine.
+    let ip = match ip.to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    match listener {
+        IpAddr::V4(all) if all.is_unspecified() => ip.is_ipv4() && is_ours(ip),
+        IpAddr::V6(all) if all.is_unspecified() => is_ours(ip),
+        one => ip == one.to_canonical(),
+    }
+}
+
+/// Whether this machine has this address: only such a one can be bound.
+fn is_ours(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
 }
 
 #[cfg(test)]
@@ -99,6 +139,27 @@ mod tests {
         );
         assert_eq!(route(" https://h/base/ ", "/x"), "https://h/base/x");
         assert_eq!(route("http://[::1]:80", "/x"), "http://[::1]:80/x");
+    }
+
+    #[test]
+    fn a_listener_of_this_machine_is_recognised() {
+        for (url, listener, found) in [
+            ("http://127.0.0.1:8100", "127.0.0.1:8100", true),
+            ("http://127.0.0.1:8100/base", "0.0.0.0:8100", true),
+            ("http://localhost:8100", "127.0.0.1:8100", true),
+            ("http://0.0.0.0:8100", "127.0.0.1:8100", true),
+            ("http://127.0.0.1:8000", "127.0.0.1:8100", false),
+            ("http://127.0.0.2:8100", "127.0.0.1:8100", false),
+            // An address for documentation, which no machine has.
+            ("http://192.0.2.1:8100", "0.0.0.0:8100", false),
+            ("http://127.0.0.1", "127.0.0.1:80", true),
+            ("https://127.0.0.1", "127.0.0.1:80", false),
+            ("http://no.such.name.invalid:8100", "0.0.0.0:8100", false),
+        ] {
+            let engine: EngineUrl = url.parse().unwrap();
+            let listener = listener.parse().unwrap();
+            assert_eq!(engine.leads_to(listener), found, "{url} {listener}");
+        }
     }
 
     #[test]

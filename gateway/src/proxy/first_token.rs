@@ -4,7 +4,8 @@
 //! Waiting ends at the first server-sent event with generated content (text,
 //! reasoning, a tool call, token ids) or a finish reason. Comments, keep-alives,
 //! roles, empty deltas, usage and annotations do not count; a data event of
-//! unknown shape does, and so does an event too long to be read. Running ends
+//! unknown shape does, and so does an event too long to be read: 1 MiB, comments
+//! aside. Running ends
 //! at `[DONE]`, `message_stop` (or a response's `response.completed`), or an
 //! error event. The end of the body ends both, for any kind of body, and is
 //! seen by whoever reads it: the watcher only reads event streams. One that comes
@@ -42,14 +43,7 @@ impl Watcher {
     /// `text/event-stream`, and tells nothing otherwise.
     #[must_use]
     pub fn for_response(headers: &HeaderMap) -> Self {
-        let stream = headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.split(';').next())
-            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
-        let sealed = headers
-            .get(CONTENT_ENCODING)
-            .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
+        let (stream, sealed) = (is_events(headers), is_sealed(headers));
         Self {
             sealed: stream && sealed,
             ..if stream && !sealed {
@@ -110,6 +104,27 @@ impl Watcher {
         }
         brought
     }
+}
+
+/// Whether a response with these headers is a stream of events that can be read.
+#[must_use]
+pub fn has_events(headers: &HeaderMap) -> bool {
+    is_events(headers) && !is_sealed(headers)
+}
+
+fn is_events(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+}
+
+/// Compressed.
+fn is_sealed(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// Once the first token has come, only events that could be the end are read.

@@ -1,6 +1,10 @@
 //! Which headers cross the proxy, and what is read off them.
 
-use http::header::{AUTHORIZATION, CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue};
+use http::StatusCode;
+use http::header::{
+    AUTHORIZATION, CONNECTION, COOKIE, EXPECT, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING,
+};
 use thiserror::Error;
 
 /// A request's identity, passed on to the engine and made if missing.
@@ -20,6 +24,12 @@ const RANK: [&str; 2] = ["x-data-parallel-rank", "x-dynamo-dp-rank"];
 
 /// Names a class of service, which only some clients may claim.
 const CLASS: &str = "x-slo-class";
+
+/// Asks for news while a request is queued.
+const PROGRESS: &str = "x-admission-progress";
+
+/// The longest request id that is followed, in bytes.
+const MAX_ID: usize = 256;
 
 /// Headers that concern one connection and not the message.
 const HOP_BY_HOP: [&str; 8] = [
@@ -128,15 +138,73 @@ pub fn hide_secrets(headers: &mut HeaderMap) {
     }
 }
 
-/// The request's id: the client's, or a new random one, which is then set.
+/// The request's id: the client's, or a new random one, which is then set in the place
+/// of any that is no id (see [`is_id`]), or of several.
 pub fn request_id(headers: &mut HeaderMap) -> HeaderValue {
-    headers
-        .entry(REQUEST_ID)
-        .or_insert_with(|| {
-            let text = format!("{:032x}", rand::random::<u128>());
-            HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("none"))
-        })
-        .clone()
+    let mut given = headers.get_all(REQUEST_ID).iter();
+    if let (Some(id), None) = (given.next(), given.next())
+        && is_id(id)
+    {
+        return id.clone();
+    }
+    let text = format!("{:032x}", rand::random::<u128>());
+    let id = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("none"));
+    headers.insert(REQUEST_ID, id.clone());
+    id
+}
+
+/// Whether this may identify a request in a log: 1 to 256 bytes of printable ASCII.
+#[must_use]
+pub fn is_id(value: &HeaderValue) -> bool {
+    let bytes = value.as_bytes();
+    let printable = bytes.iter().all(|byte| (b' '..=b'~').contains(byte));
+    (1..=MAX_ID).contains(&bytes.len()) && printable
+}
+
+/// Whether `x-admission-progress: 1` asks for news while the request is queued.
+#[must_use]
+pub fn asks_progress(headers: &HeaderMap) -> bool {
+    headers.get(PROGRESS).is_some_and(|value| value == "1")
+}
+
+/// What a message demands and this proxy does not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unmet {
+    /// An `Expect` other than `100-continue`.
+    #[error("the only expectation that is met is 100-continue")]
+    Expectation,
+    /// A transfer coding beside `chunked`.
+    #[error("the only transfer coding that is understood is chunked")]
+    Coding,
+}
+
+impl Unmet {
+    /// The status that tells a client.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Expectation => StatusCode::EXPECTATION_FAILED,
+            Self::Coding => StatusCode::NOT_IMPLEMENTED,
+        }
+    }
+}
+
+/// What a message with these headers demands in vain, if anything. To be asked before
+/// [`remove_hop_by_hop`].
+#[must_use]
+pub fn unmet(headers: &HeaderMap) -> Option<Unmet> {
+    let only = |name: HeaderName, known: &str| {
+        let values = headers.get_all(name).iter();
+        let mut items = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        items.all(|item| item.trim_ascii().eq_ignore_ascii_case(known.as_bytes()))
+    };
+    if !only(TRANSFER_ENCODING, "chunked") {
+        Some(Unmet::Coding)
+    } else if !only(EXPECT, "100-continue") {
+        Some(Unmet::Expectation)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -257,5 +325,61 @@ mod tests {
         assert_eq!(request_id(&mut one).len(), 32);
         assert_ne!(request_id(&mut one), request_id(&mut other));
         assert_eq!(request_id(&mut one), one.clone()[REQUEST_ID]);
+        let longest = "x".repeat(MAX_ID);
+        assert_eq!(
+            request_id(&mut headers(&[("x-request-id", &longest)])),
+            longest
+        );
+    }
+
+    #[test]
+    fn what_is_no_id_or_several_is_replaced_by_one() {
+        let long = "x".repeat(MAX_ID + 1);
+        for given in [
+            &[("x-request-id", "")][..],
+            &[("x-request-id", &long)],
+            &[("x-request-id", "a\tb")],
+            &[("x-request-id", "\u{e9}")],
+            &[("x-request-id", "one"), ("x-request-id", "two")],
+            &[("x-request-id", "same"), ("x-request-id", "same")],
+        ] {
+            let mut headers = headers(given);
+            let id = request_id(&mut headers);
+            assert_eq!(id.len(), 32, "{given:?}");
+            let all: Vec<_> = headers.get_all(REQUEST_ID).iter().collect();
+            assert_eq!(all, [id], "{given:?}");
+        }
+    }
+
+    #[test]
+    fn demands_that_nobody_meets_are_seen() {
+        for (name, value, found) in [
+            ("expect", "100-Continue", None),
+            ("expect", "100-continue, 100-continue", None),
+            ("expect", "", Some(Unmet::Expectation)),
+            ("expect", "200-ok", Some(Unmet::Expectation)),
+            ("expect", "100-continue, more", Some(Unmet::Expectation)),
+            ("transfer-encoding", "Chunked", None),
+            ("transfer-encoding", "gzip, chunked", Some(Unmet::Coding)),
+            ("transfer-encoding", "gzip,chunked", Some(Unmet::Coding)),
+            ("transfer-encoding", "identity", Some(Unmet::Coding)),
+        ] {
+            assert_eq!(unmet(&headers(&[(name, value)])), found, "{name}: {value}");
+        }
+        let two = [
+            ("transfer-encoding", "gzip"),
+            ("transfer-encoding", "chunked"),
+        ];
+        assert_eq!(unmet(&headers(&two)), Some(Unmet::Coding));
+        assert_eq!(unmet(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn progress_is_asked_for_by_a_one() {
+        for (value, asked) in [("1", true), ("0", false), ("true", false), ("", false)] {
+            let headers = headers(&[("x-admission-progress", value)]);
+            assert_eq!(asks_progress(&headers), asked, "{value}");
+        }
+        assert!(!asks_progress(&HeaderMap::new()));
     }
 }

@@ -10,6 +10,7 @@
 //! | [`watched`] | clients that leave |
 //! | [`patience`] | clients that send slowly |
 //! | [`headers`] | which headers cross |
+//! | [`member`] | one member of a JSON body |
 //! | [`rank_field`] | the rank in a body |
 //! | `sse` | events out of a stream's bytes |
 //! | `shapes` | what an event or an answer means |
@@ -27,6 +28,7 @@ pub mod engine;
 pub mod engine_url;
 pub mod first_token;
 pub mod headers;
+pub mod member;
 pub mod paced;
 pub mod patience;
 pub mod rank_field;

@@ -1,11 +1,9 @@
 //! The rank that a request's body asks for.
 
-use std::fmt;
-use std::io::{self, Read};
-
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use thiserror::Error;
+
+use super::member::last;
 
 /// The member that names it, as SGLang calls it.
 const FIELD: &str = "data_parallel_rank";
@@ -22,55 +20,13 @@ pub struct Malformed;
 /// # Errors
 /// The member is there and holds something else.
 pub fn rank<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Option<u32>, Malformed> {
-    let mut reader = serde_json::Deserializer::from_reader(Pieces { pieces, piece: &[] });
-    match reader.deserialize_map(Last) {
-        Ok(Some(Value::Number(id))) => id
+    match last(pieces, FIELD) {
+        None | Some(Value::Null) => Ok(None),
+        Some(id) => id
             .as_u64()
             .and_then(|id| u32::try_from(id).ok())
             .map(Some)
             .ok_or(Malformed),
-        Ok(None | Some(Value::Null)) | Err(_) => Ok(None),
-        Ok(Some(_)) => Err(Malformed),
-    }
-}
-
-/// Finds the last value of the member, and keeps nothing else.
-struct Last;
-
-impl<'de> Visitor<'de> for Last {
-    type Value = Option<Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<Value>, A::Error> {
-        let mut last = None;
-        while let Some(name) = members.next_key::<String>()? {
-            if name == FIELD {
-                last = Some(members.next_value()?);
-            } else {
-                members.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(last)
-    }
-}
-
-struct Pieces<'a, I> {
-    pieces: I,
-    piece: &'a [u8],
-}
-
-impl<'a, I: Iterator<Item = &'a [u8]>> Read for Pieces<'a, I> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.piece.is_empty() {
-            match self.pieces.next() {
-                Some(piece) => self.piece = piece,
-                None => return Ok(0),
-            }
-        }
-        self.piece.read(into)
     }
 }
 

@@ -102,27 +102,27 @@ impl RequestBody {
     }
 
     /// Reads on while the request waits, within `budget`; what does not fit
-    /// pauses the reading. Returns only when the body fails. Cancel safe: what
-    /// was read is kept.
+    /// pauses the reading, for ever without a budget. Returns once all is here.
+    /// Cancel safe: what was read is kept.
     ///
     /// One frame (at most 64 KiB) is read before its room is asked for.
-    pub async fn read_ahead(&mut self, budget: &BufferBudget) -> BodyError {
-        while budget.total() > 0
-            && let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await
-        {
-            match frame {
-                Ok(frame) => {
-                    let room = budget.take(len(&frame));
-                    self.ahead.push_back((frame, None));
-                    let room = room.await;
-                    if let Some((_, held)) = self.ahead.back_mut() {
-                        *held = room;
-                    }
-                }
-                Err(error) => return error,
+    ///
+    /// # Errors
+    /// The body fails.
+    pub async fn read_ahead(&mut self, budget: &BufferBudget) -> Result<(), BodyError> {
+        if budget.total() == 0 {
+            return pending().await;
+        }
+        while let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await {
+            let frame = frame?;
+            let room = budget.take(len(&frame));
+            self.ahead.push_back((frame, None));
+            let room = room.await;
+            if let Some((_, held)) = self.ahead.back_mut() {
+                *held = room;
             }
         }
-        pending().await
+        Ok(())
     }
 
     /// Reads all of it, within `budget`. Room for the whole is taken before the

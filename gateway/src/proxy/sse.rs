@@ -10,7 +10,8 @@
 //! - a byte order mark is dropped, and every other byte above 0x7F becomes `?`.
 //!   Only whether there is text matters here, never which; in return invalid
 //!   UTF-8 can neither stall the reading nor make it grow;
-//! - a block of more than [`MAX_EVENT_BYTES`] is reported as such at once, and
+//! - comments, however long, are left out;
+//! - a block of more than [`MAX_EVENT_BYTES`] beside them is reported as such at once, and
 //!   skipped up to its end. This bounds the memory of one stream.
 
 use std::convert::Infallible;
@@ -42,6 +43,8 @@ pub(crate) struct Blocks {
     mark: usize,
     /// The last byte was a CR: an LF now belongs to it.
     after_cr: bool,
+    /// The line is a comment.
+    comment: bool,
     /// The block was too long: wait for its end.
     skipping: bool,
     /// While skipping: the last byte ended a line.
@@ -81,6 +84,11 @@ impl Blocks {
                 self.line_ended = false;
                 true
             }
+            _ if self.comment => true,
+            b':' if self.text.is_empty() || self.text.ends_with('\n') => {
+                self.comment = true;
+                true
+            }
             _ => self.add(if byte.is_ascii() { byte as char } else { '?' }, found),
         }
     }
@@ -89,6 +97,9 @@ impl Blocks {
         if self.skipping {
             self.skipping = !self.line_ended;
             self.line_ended = true;
+            return true;
+        }
+        if std::mem::take(&mut self.comment) {
             return true;
         }
         if !self.text.is_empty() && !self.text.ends_with('\n') {
@@ -232,6 +243,19 @@ mod tests {
         let mut body = vec![b'x'; MAX_EVENT_BYTES];
         body.extend(b"\n\ndata: b\n\n");
         assert_eq!(blocks(&[&body]), ["TOO LONG", "data: b\n"]);
+    }
+
+    #[test]
+    fn comments_are_left_out_whatever_their_length() {
+        let mut body = b": ".to_vec();
+        body.resize(3 * MAX_EVENT_BYTES, b'x');
+        body.extend(b"\r\n:\r\ndata: a:b\n: c\n:d\revent: e\n\n: alone\n\n");
+        let mut held = Blocks::default();
+        held.feed(&body[..2 * MAX_EVENT_BYTES], |_| {
+            panic!("nothing has ended")
+        });
+        assert_eq!(held.text.capacity(), 0);
+        assert_eq!(blocks(&[&body]), ["data: a:b\nevent: e\n"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tidegate::Settings;
 use super::args::WorkerArgs;
 use super::error::ConfigError;
 use super::known::KnownEngine;
-use super::refusal::{OVERLOADED, parse_status};
+use super::refusal::{OVERLOADED, has_body, parse_status};
 use super::routes::GateRoute;
 use super::trust::Trust;
 use crate::proxy::engine::EngineUrl;
@@ -63,6 +63,9 @@ pub struct WorkerConfig {
     pub retry_after: bool,
     /// How long an engine may be silent; `None` is for ever.
     pub engine_idle_timeout: Option<Duration>,
+    /// How often an engine that was asked for its size is asked again: it may have
+    /// been started anew. What flags say is not asked for.
+    pub ask_again: Duration,
     /// Bytes for the bodies of queued requests together.
     pub buffer_budget: u32,
     /// How long requests may go on once the worker shuts down.
@@ -97,6 +100,7 @@ impl WorkerConfig {
             overload_status: default_status(),
             retry_after: true,
             engine_idle_timeout: None,
+            ask_again: Duration::from_secs(60),
             buffer_budget: 64 << 20,
             drain_timeout: Duration::from_secs(30),
             client_timeout: Duration::from_secs(60),
@@ -160,8 +164,14 @@ fn status_from_environment() -> StatusCode {
         return default_status();
     };
     let value = value.to_string_lossy();
-    parse_status(&value).unwrap_or_else(|why| {
+    let status = parse_status(&value).unwrap_or_else(|why| {
         tracing::warn!("{STATUS_VARIABLE}={value:?} {why}; refusals say {OVERLOADED}");
         default_status()
-    })
+    });
+    if !has_body(status) {
+        tracing::warn!(
+            "{STATUS_VARIABLE}={value:?} is a status without a body: refusals say why in their headers alone"
+        );
+    }
+    status
 }

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate::{Gate, Lane, Overload};
-use tracing::{Level, debug, enabled};
+use tidegate::{Lane, Overload};
+use tracing::debug;
 
 use super::named::Named;
 
@@ -36,35 +36,30 @@ pub(super) fn refused(named: &Named, overload: &Overload, retry_after: Option<u6
 
 /// A request that waits at the gate. Dropping it tells that its client left.
 #[derive(Debug)]
-pub(super) struct Queued<'a> {
-    named: &'a Named,
+pub(super) struct Queued {
+    named: Named,
     since: Instant,
-    /// Its lane, if anybody reads it.
+    /// Its lane, until something came of it.
     lane: Option<Lane>,
 }
 
-impl<'a> Queued<'a> {
-    /// The request for `rank` has just queued. Its position is counted in its lane,
-    /// from 1, and approximate: others come and go meanwhile.
-    pub(super) fn new(named: &'a Named, gate: &Gate, rank: Option<u32>) -> Self {
-        let lane = enabled!(Level::DEBUG).then(|| {
-            let seen = gate.snapshot();
-            let of = |lane: Lane| seen.lanes.iter().find(|seen| seen.lane == lane);
-            let lane = rank.map(Lane::Rank).filter(|lane| of(*lane).is_some());
-            let lane = lane.unwrap_or(Lane::Unspecified);
-            let position = of(lane).map_or(1, |seen| seen.queued.max(1));
-            debug!(
-                id = named.id(),
-                %lane,
-                outcome = "queued",
-                reason = "no room in the engine",
-                position,
-                "decided"
-            );
-            lane
-        });
-        let since = Instant::now();
-        Self { named, since, lane }
+impl Queued {
+    /// The request has just queued. Its position is counted in its lane, from 1, and
+    /// approximate: others come and go meanwhile.
+    pub(super) fn new(named: &Named, lane: Lane, position: u64) -> Self {
+        debug!(
+            id = named.id(),
+            %lane,
+            outcome = "queued",
+            reason = "no room in the engine",
+            position,
+            "decided"
+        );
+        Self {
+            named: named.clone(),
+            since: Instant::now(),
+            lane: Some(lane),
+        }
     }
 
     /// Its turn has come. Gives how long it waited.
@@ -89,7 +84,7 @@ impl<'a> Queued<'a> {
     }
 }
 
-impl Drop for Queued<'_> {
+impl Drop for Queued {
     fn drop(&mut self) {
         self.ended(&"the client left");
     }

@@ -7,43 +7,72 @@ use std::time::Duration;
 use http::header::EXPECT;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
+use serde_json::Value;
 use tidegate::{AdmissionOwned, Rejection};
 use tracing::debug;
 
-use super::answer::{Answer, error};
-use super::decision::{self, Queued};
+use super::answer::{Answer, error, unavailable};
+use super::decision;
 use super::named::Named;
+use super::path::normalise;
 use super::refusal::refusal;
 use super::shared::Shared;
 use super::slot::Slot;
+use super::waiting::Waiting;
 use crate::proxy::request_body::{BodyError, RequestBody};
-use crate::proxy::{headers, rank_field};
+use crate::proxy::{headers, member, rank_field};
 
 /// How much of a refused request's body is read and thrown away, and for how
 /// long, so that its client gets to read the answer.
 const DISCARD_BYTES: usize = 1 << 20;
 const DISCARD_TIME: Duration = Duration::from_secs(2);
 
+/// What a request says of itself before its body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) headers: &'a HeaderMap,
+    pub(super) path: &'a str,
+    /// Whether its client's claims are believed.
+    pub(super) trusted: bool,
+    /// Whether it wants news while it is queued.
+    pub(super) progress: bool,
+}
+
+/// A request that was not refused.
+#[derive(Debug)]
+pub(super) enum Entered {
+    /// It was admitted.
+    In(Slot, RequestBody),
+    /// It is queued, its whole body is here, it wants to be told, and it streams, so
+    /// that it can be.
+    Waits(Waiting, RequestBody),
+}
+
 /// Waits for the gate. `Err` is the answer of a request that does not get in,
 /// whose body is then thrown away.
 pub(super) async fn enter(
     shared: &Shared,
-    head: &HeaderMap,
+    asked: Asked<'_>,
     mut body: RequestBody,
-    trusted: bool,
     named: &Named,
-) -> Result<(Slot, RequestBody), Answer> {
+) -> Result<Entered, Answer> {
     // A client that waits for leave to send its body gets it when admitted.
-    let expects = head.contains_key(EXPECT);
-    match admit(shared, head, &mut body, expects, trusted, named).await {
-        Ok(slot) => Ok((slot, body)),
-        Err(answer) => {
-            if !expects {
-                discard(body);
-            }
-            Err(*answer)
-        }
+    let expects = asked.headers.contains_key(EXPECT);
+    let answer = match admit(shared, asked, &mut body, expects, named).await {
+        Ok(Admitted::In(slot)) => return Ok(Entered::In(slot, body)),
+        Ok(Admitted::Waits(waiting)) => return Ok(Entered::Waits(waiting, body)),
+        Err(answer) => answer,
+    };
+    if !expects {
+        discard(body);
     }
+    Err(*answer)
+}
+
+/// [`Entered`], without the body.
+enum Admitted {
+    In(Slot),
+    Waits(Waiting),
 }
 
 /// Asks the gate, and waits for it. The body is read meanwhile, within the
@@ -51,55 +80,74 @@ pub(super) async fn enter(
 /// one that makes no sense gives its place up.
 async fn admit(
     shared: &Shared,
-    head: &HeaderMap,
+    asked: Asked<'_>,
     body: &mut RequestBody,
     expects: bool,
-    trusted: bool,
     named: &Named,
-) -> Result<Slot, Box<Answer>> {
+) -> Result<Admitted, Box<Answer>> {
     if shared.is_draining() {
         return Err(unavailable("The worker is shutting down"));
     }
     body.limit(shared.max_body).map_err(unusable)?;
-    let mut rank = headers::rank(head).map_err(|why| mistake(&why))?;
-    if shared.rank_from_body && trusted {
-        body.read_whole(&shared.budget).await.map_err(unusable)?;
-        let named = rank_field::rank(body.read_so_far()).map_err(|why| mistake(&why))?;
-        rank = headers::same_rank(rank, named).map_err(|why| mistake(&why))?;
-    }
+    let rank = rank(shared, asked, body).await?;
     let admission = shared
         .gate
         .request_owned(rank)
         .map_err(|rejection| refused(shared, &rejection, named))?;
-    let permit = match admission {
+    let mut waiting = match admission {
         AdmissionOwned::Admitted(permit) => {
             decision::admitted(named, permit.lane());
-            permit
+            let slot = Slot::new(permit, Arc::clone(&shared.drain));
+            return Ok(Admitted::In(slot));
         }
-        AdmissionOwned::Queued(ticket) => {
-            let queued = Queued::new(named, &shared.gate, rank);
-            let permit = tokio::select! {
-                biased;
-                permit = ticket => permit,
-                why = body.read_ahead(&shared.budget), if !expects => {
-                    queued.gave_up(&why);
+        AdmissionOwned::Queued(ticket) => Waiting::new(ticket, named),
+    };
+    if !expects {
+        tokio::select! {
+            biased;
+            permit = waiting.turn() => return waiting.over(shared, permit).map(Admitted::In),
+            read = body.read_ahead(&shared.budget) => {
+                if let Err(why) = read {
+                    waiting.gave_up(&why);
                     return Err(unusable(why));
                 }
-            };
-            match permit {
-                Ok(permit) => {
-                    let waited = queued.admitted(permit.lane());
-                    shared.metrics.waited(permit.lane(), waited);
-                    permit
-                }
-                Err(stopped) => {
-                    queued.gave_up(&stopped);
-                    return Err(refused(shared, &stopped.into(), named));
+                if asked.progress && streams(asked.path, body) {
+                    return Ok(Admitted::Waits(waiting));
                 }
             }
         }
-    };
-    Ok(Slot::new(permit, Arc::clone(&shared.drain)))
+    }
+    let permit = waiting.turn().await;
+    waiting.over(shared, permit).map(Admitted::In)
+}
+
+/// The rank that the request is for. The engine follows one in the body whoever
+/// named it, and bodies pass unchanged: a client that may not name one is told so.
+async fn rank(
+    shared: &Shared,
+    asked: Asked<'_>,
+    body: &mut RequestBody,
+) -> Result<Option<u32>, Box<Answer>> {
+    let rank = headers::rank(asked.headers).map_err(|why| mistake(&why))?;
+    if !shared.rank_from_body {
+        return Ok(rank);
+    }
+    body.read_whole(&shared.budget).await.map_err(unusable)?;
+    let named = rank_field::rank(body.read_so_far()).map_err(|why| mistake(&why))?;
+    if named.is_some() && !asked.trusted {
+        let said = "this client may not name a rank: leave data_parallel_rank out of the body, \
+                    or see --trust-admission-headers";
+        return Err(Box::new(error(StatusCode::FORBIDDEN, said)));
+    }
+    headers::same_rank(rank, named).map_err(|why| mistake(&why))
+}
+
+/// Whether a request whose body is here asks for a stream.
+fn streams(path: &str, body: &RequestBody) -> bool {
+    normalise(path)
+        .last()
+        .is_some_and(|last| last == "generate_stream")
+        || member::last(body.read_so_far(), "stream") == Some(Value::Bool(true))
 }
 
 fn mistake(why: &dyn std::error::Error) -> Box<Answer> {
@@ -116,15 +164,11 @@ fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> Box<Answer>
         return unavailable("The worker has stopped");
     };
     let retry_after = shared.retry_after.then(|| {
-        let ahead = overload.counts;
-        shared.drain.retry_after(ahead, rand::random())
+        let (ahead, of_worker) = (overload.counts, overload.of_worker);
+        shared.drain.retry_after(ahead, of_worker, rand::random())
     });
     decision::refused(named, overload, retry_after);
     Box::new(refusal(shared.overload_status, overload, retry_after))
-}
-
-fn unavailable(message: &str) -> Box<Answer> {
-    Box::new(error(StatusCode::SERVICE_UNAVAILABLE, message))
 }
 
 /// Reads on for a client that is still sending what nobody wants, within

@@ -1,7 +1,5 @@
-//! A request's way: its route, the gate, the engine, and back.
+//! A request's way to the engine, and its answer's way back.
 
-use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Instant;
 
 use http::header::{ACCEPT_ENCODING, EXPECT, HOST};
@@ -10,12 +8,8 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use tracing::{debug, warn};
 
-use super::answer::{Answer, Body, error};
-use super::busy::{Counted, InProgress};
-use super::enter::enter;
+use super::answer::{Answer, error};
 use super::named::Named;
-use super::own;
-use super::routes::Route;
 use super::shared::Shared;
 use super::slot::Slot;
 use crate::proxy::engine::Reuse;
@@ -26,70 +20,9 @@ use crate::proxy::relay::Relay;
 use crate::proxy::request_body::RequestBody;
 use crate::proxy::silence::Silence;
 
-/// Answers one request. Dropping the future, which is what happens when the
-/// client leaves, cancels the request wherever it is. `trusted` is whether the
-/// client's claims are believed.
-pub(super) async fn handle(
-    shared: Arc<Shared>,
-    mut request: Request<Incoming>,
-    trusted: bool,
-    progress: InProgress,
-) -> Result<Response<Counted<Body>>, Infallible> {
-    let crossing = request.headers_mut();
-    headers::hide_secrets(crossing);
-    headers::remove_hop_by_hop(crossing);
-    if !trusted {
-        headers::remove_claims(crossing);
-    }
-    let named = Named::of(crossing);
-    let route = shared.routes.of(request.method(), request.uri());
-    debug!(
-        id = named.id(),
-        traceparent = named.traceparent(),
-        method = %request.method(),
-        path = request.uri().path(),
-        ?route,
-        "asked"
-    );
-    let mut answer = match route {
-        Route::Own(route) => own::answer(&shared, route).await,
-        Route::Gated => pass(&shared, request, &named, Some(trusted)).await,
-        Route::Open => pass(&shared, request, &named, None).await,
-    };
-    debug!(
-        id = named.id(),
-        status = answer.status().as_u16(),
-        "answered"
-    );
-    answer
-        .headers_mut()
-        .entry(headers::REQUEST_ID)
-        .or_insert(named.into_id());
-    Ok(answer.map(|body| Counted::new(body, progress)))
-}
-
-/// Sends a request on, through the gate if `gated`, which then is whether its
-/// client is trusted.
-async fn pass(
-    shared: &Shared,
-    request: Request<Incoming>,
-    named: &Named,
-    gated: Option<bool>,
-) -> Answer {
-    let (head, body) = request.into_parts();
-    let body = RequestBody::new(body, shared.client_timeout);
-    let Some(trusted) = gated else {
-        return forward(shared, head, body, None, named).await;
-    };
-    match enter(shared, &head.headers, body, trusted, named).await {
-        Ok((slot, body)) => forward(shared, head, body, Some(slot), named).await,
-        Err(answer) => answer,
-    }
-}
-
 /// Sends a request on to the engine and its answer back. `slot` is what a gated
 /// request holds; it is dropped as soon as the engine is done with it.
-async fn forward(
+pub(super) async fn forward(
     shared: &Shared,
     head: request::Parts,
     mut body: RequestBody,
@@ -107,6 +40,7 @@ async fn forward(
     let crossing = request.headers_mut();
     crossing.remove(HOST);
     crossing.remove(EXPECT);
+    headers::remove_admission(crossing);
     if slot.is_some() {
         // So that there is something to read a first token from.
         crossing.remove(ACCEPT_ENCODING);
@@ -182,5 +116,5 @@ async fn relay(
     } else {
         Either::Left(body)
     };
-    Response::from_parts(head, Either::Right(body))
+    Response::from_parts(head, Either::Right(Either::Left(body)))
 }

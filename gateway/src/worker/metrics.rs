@@ -34,7 +34,7 @@ pub struct Metrics {
 impl Metrics {
     /// Metrics of `gate`, each name after `prefix`, and each series labelled
     /// with `worker_type` if there is one; with `legacy`, under the older names
-    /// as well.
+    /// as well. `limited` is whether somebody has set the engine request limit.
     ///
     /// # Errors
     /// A prefix that cannot begin a name.
@@ -43,6 +43,7 @@ impl Metrics {
         prefix: &str,
         worker_type: Option<&str>,
         legacy: bool,
+        limited: bool,
     ) -> Result<Self, ConfigError> {
         let prefix = parse_prefix(prefix)
             .map_err(|said| ConfigError::Setting(format!("metrics prefix {prefix:?}: {said}")))?;
@@ -68,17 +69,28 @@ impl Metrics {
         metrics.recorder.describe_gauge(
             metrics.name("engine_reported"),
             None,
-            SharedString::const_str("1 once the engine's size is known, by flag or report; 0 means that fallback limits protect nothing"),
+            SharedString::const_str("1 once the engine's size is known, by flag or report"),
         );
-        metrics.engine_reported(false);
+        metrics.recorder.describe_gauge(
+            metrics.name("engine_request_limit_is_fallback"),
+            None,
+            SharedString::const_str("1 while nobody has set the engine request limit and the engine's size is not known: the fallback protects nothing"),
+        );
+        metrics.say("engine_reported", false);
+        metrics.say("engine_request_limit_is_fallback", !limited);
         Ok(metrics)
     }
 
-    /// Says whether the engine's size is known.
-    pub(super) fn engine_reported(&self, known: bool) {
-        let key = Key::from_name(self.name("engine_reported"));
+    /// The engine's size is known from now on.
+    pub(super) fn engine_reported(&self) {
+        self.say("engine_reported", true);
+        self.say("engine_request_limit_is_fallback", false);
+    }
+
+    fn say(&self, suffix: &str, yes: bool) {
+        let key = Key::from_name(self.name(suffix));
         let gauge = self.recorder.register_gauge(&key, &METADATA);
-        gauge.set(f64::from(u8::from(known)));
+        gauge.set(f64::from(u8::from(yes)));
     }
 
     /// Counts the wait of a request that was queued and is now admitted.
@@ -129,7 +141,7 @@ mod tests {
             max_num_seqs: Some(2),
         })
         .unwrap();
-        let metrics = Metrics::new(gate, "p_", Some("decode"), false).unwrap();
+        let metrics = Metrics::new(gate, "p_", Some("decode"), false, false).unwrap();
         let text = metrics.render();
         let count = "p_queue_wait_seconds_count{worker_type=\"decode\",dp_rank=\"4\"}";
         assert!(text.contains(&format!("{count} 0\n")), "{text}");
@@ -137,6 +149,11 @@ mod tests {
             text.contains("p_engine_reported{worker_type=\"decode\"} 0\n"),
             "{text}"
         );
+        let fallback = "p_engine_request_limit_is_fallback{worker_type=\"decode\"} ";
+        assert!(text.contains(&format!("{fallback}1\n")), "{text}");
+        metrics.engine_reported();
+        let text = metrics.render();
+        assert!(text.contains(&format!("{fallback}0\n")), "{text}");
 
         metrics.waited(Lane::Rank(4), Duration::from_millis(10));
         metrics.upkeep();
@@ -161,7 +178,7 @@ mod tests {
             ..Default::default()
         };
         let gate = Gate::builder().settings(settings).build().unwrap();
-        let metrics = Metrics::new(gate.clone(), "p_", None, true).unwrap();
+        let metrics = Metrics::new(gate.clone(), "p_", None, true, true).unwrap();
         for name in [
             "p_engine_request_count",
             "p_queue_wait_seconds",

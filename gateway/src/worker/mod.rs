@@ -11,6 +11,7 @@
 //! | `path` | what paths mean |
 //! | [`routes`] | which requests are gated |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
+//! | `told` | answers that began before admission |
 //! | `answer`, [`refusal`] | what the worker says itself |
 //! | [`args`], [`config`] | flags, and everything that makes a worker |
 //! | `legacy`, [`metrics`] | `/metrics` |
@@ -21,8 +22,11 @@
 //! | `own` | the worker's own routes |
 //! | `named` | what identifies a request in the log |
 //! | `decision` | what the gate decided, in the log |
+//! | `waiting` | a request that waits at the gate |
 //! | `enter` | a gated request's way in |
-//! | `forward` | a request's way: gate, engine, and back |
+//! | `forward` | a request's way to the engine, and back |
+//! | `progress` | news for those who wait |
+//! | `handle` | a request's whole way |
 //! | `serve` | connections |
 
 mod answer;
@@ -33,6 +37,7 @@ mod decision;
 mod enter;
 mod error;
 mod forward;
+mod handle;
 mod known;
 mod legacy;
 pub mod metrics;
@@ -41,13 +46,16 @@ mod own;
 mod pages;
 mod path;
 pub mod prefix;
+mod progress;
 pub mod refusal;
 pub mod report;
 pub mod routes;
 mod serve;
 mod shared;
 pub mod slot;
+mod told;
 pub mod trust;
+mod waiting;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -79,8 +87,8 @@ use slot::Drain;
 /// How often rates and histograms are brought up to date.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long the answers have that requests get which are still queued when the
-/// time for draining is up.
+/// How long the answers have that requests get which still have none when the time
+/// for draining is up.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 /// A running worker. Dropping it ends it at once, whatever it is doing;
@@ -122,6 +130,7 @@ impl Worker {
                 &config.metrics_prefix,
                 worker_type,
                 config.legacy_metrics,
+                config.settings.engine_request_limit.is_some(),
             )?,
             gate,
             engine: Engine::new(config.engine_url)?,
@@ -140,12 +149,22 @@ impl Worker {
             trust: config.trust,
             explicit: config.settings,
             engine_warnings: Sparing::default(),
+            ask_again: config.ask_again,
             draining: AtomicBool::new(false),
+            cut: CancellationToken::new(),
         });
         let listener = serve::listen(config.listen)?;
         let addr = listener.local_addr()?;
         let admin = config.admin_listen.map(serve::listen).transpose()?;
         let admin_addr = admin.as_ref().map(TcpListener::local_addr).transpose()?;
+        let mut own = [("--listen", Some(addr)), ("--admin-listen", admin_addr)].into_iter();
+        if let Some((flag, Some(own))) =
+            own.find(|(_, own)| own.is_some_and(|own| shared.engine.url().leads_to(own)))
+        {
+            let engine = shared.engine.url();
+            let said = format!("the engine {engine} would be this worker itself ({flag} {own})");
+            return Err(ConfigError::Setting(said).into());
+        }
         let tasks = Arc::new(Tasks::default());
         let traffic = Some((listener, Purpose::Traffic));
         let operations = admin.map(|listener| (listener, Purpose::Operations));
@@ -206,8 +225,8 @@ impl Worker {
     }
 
     /// Ends gracefully: new gated requests get 503, those that run or are queued
-    /// have the configured time. What is queued then gets 503 as well, and what
-    /// runs is cut off. Dropping the future cuts everything off at once.
+    /// have the configured time. What has no answer then, queued or in the engine,
+    /// gets 503 as well, and answers on their way are cut off. Dropping the future cuts everything off at once.
     pub async fn shutdown(self) {
         self.shared.draining.store(true, Ordering::Relaxed);
         self.tasks.drain.cancel();
@@ -218,7 +237,7 @@ impl Worker {
                 connections = self.tasks.old.len(),
                 "time is up: cutting off what is left"
             );
-            self.turn_queued_away().await;
+            self.answer_the_rest().await;
         }
         self.tasks.stop.cancel();
         self.tasks.all.close();
@@ -226,16 +245,14 @@ impl Worker {
         info!("worker stopped");
     }
 
-    /// Answers what is queued, and gives the answers a moment to be written.
-    async fn turn_queued_away(&self) {
-        let seen = self.shared.gate.snapshot();
-        let queued = seen.worker.queued + seen.total(|lane| lane.offered);
+    /// Answers whatever has no answer yet, queued or in the engine, and gives the
+    /// answers a moment to be written.
+    async fn answer_the_rest(&self) {
         self.shared.gate.stop();
-        if queued > 0 {
-            // Those that run keep their connections, so that this often takes
-            // the whole time.
-            let _ = tokio::time::timeout(LAST_ANSWERS, self.tasks.old.wait()).await;
-        }
+        self.shared.cut.cancel();
+        // Answers that are on their way keep their connections, so that this often
+        // takes the whole time.
+        let _ = tokio::time::timeout(LAST_ANSWERS, self.tasks.old.wait()).await;
     }
 }
 

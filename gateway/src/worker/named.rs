@@ -12,11 +12,15 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Of a request with these headers, which get an id if they have none.
+    /// Of a request with these headers, which get an id if they have none. What is no
+    /// id is not logged.
     pub(super) fn of(headers: &mut HeaderMap) -> Self {
         Self {
             id: headers::request_id(headers),
-            traceparent: headers.get("traceparent").cloned(),
+            traceparent: headers
+                .get("traceparent")
+                .filter(|value| headers::is_id(value))
+                .cloned(),
         }
     }
 

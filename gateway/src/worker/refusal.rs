@@ -5,7 +5,7 @@ use http::{Response, StatusCode};
 use serde_json::json;
 use tidegate::{Overload, Scope};
 
-use super::answer::{Body, json_body};
+use super::answer::{Body, bare, json_body};
 use crate::proxy::headers::{ADMISSION_RANK, ADMISSION_SCOPE};
 
 /// The status of a refusal unless another is configured.
@@ -14,7 +14,8 @@ pub const OVERLOADED: u16 = 529;
 /// The answer to a request that the gate refused. `retry_after` is in seconds.
 ///
 /// The body's members are what Dynamo's clients know; `details` says which
-/// limit stood in the way and how full its place was.
+/// limit stood in the way and how full its place was. With a status that has no body
+/// the headers say all.
 pub fn refusal(
     status: StatusCode,
     overload: &Overload,
@@ -41,15 +42,17 @@ pub fn refusal(
     if let Some(seconds) = retry_after {
         details["retry_after_seconds"] = seconds.into();
     }
-    let mut answer = json_body(
-        status,
-        &json!({
-            "message": "Service temporarily overloaded",
-            "type": "Overloaded",
-            "code": status.as_u16(),
-            "details": details,
-        }),
-    );
+    let body = json!({
+        "message": "Service temporarily overloaded",
+        "type": "Overloaded",
+        "code": status.as_u16(),
+        "details": details,
+    });
+    let mut answer = if has_body(status) {
+        json_body(status, &body)
+    } else {
+        bare(status)
+    };
     let headers = answer.headers_mut();
     headers.insert(ADMISSION_SCOPE, HeaderValue::from_static(scope));
     if let Some(rank) = rank {
@@ -59,6 +62,17 @@ pub fn refusal(
         headers.insert(RETRY_AFTER, seconds.into());
     }
     answer
+}
+
+/// Whether HTTP lets an answer with this status have a body.
+#[must_use]
+pub fn has_body(status: StatusCode) -> bool {
+    ![
+        StatusCode::NO_CONTENT,
+        StatusCode::RESET_CONTENT,
+        StatusCode::NOT_MODIFIED,
+    ]
+    .contains(&status)
 }
 
 /// Reads a status for refusals: an integer from 200 to 999, with or without
@@ -133,6 +147,19 @@ mod tests {
             (&body["code"], &body["type"]),
             (&json!(555), &json!("Overloaded"))
         );
+    }
+
+    #[tokio::test]
+    async fn a_status_without_a_body_leaves_it_to_the_headers() {
+        for status in [204, 205, 304] {
+            let status = parse_status(&status.to_string()).unwrap();
+            let answer = refusal(status, &overload(Scope::Rank(4)), Some(7));
+            assert_eq!(answer.headers()["x-admission-rank"], "4");
+            assert_eq!(answer.headers()["retry-after"], "7");
+            assert!(!answer.headers().contains_key("content-type"));
+            let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+            assert!(bytes.is_empty(), "{status}");
+        }
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! How the gate learns the engine's size: flags first, else the engine is asked
-//! until it answers.
+//! until it answers, and now and then after that.
 
 use std::time::Duration;
 
 use tidegate::{EngineReport, Limits};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 pub use super::known::KnownEngine;
-use super::pages::KINDS;
+use super::pages::{KINDS, Told};
 use super::shared::Shared;
 use crate::config::Source;
 use crate::config::ranks::show_ranks;
@@ -23,37 +23,121 @@ const FLAGS: &str = "flags";
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Reports what is known, and asks the engine for the rest until it answers.
-/// Runs until then; cancel safe.
+/// Reports what is known, and asks the engine for the rest until it answers. From
+/// then on it is asked now and then: an engine that was started anew may have another
+/// size. Runs for ever, unless flags say all; cancel safe.
 pub(super) async fn discover(shared: &Shared, known: KnownEngine) {
+    let mut heard = Heard::default();
     if let Some(report) = from_flags(&known) {
         let complete = report.max_num_seqs.is_some();
-        if apply(shared, report, FLAGS) && complete {
+        if heard.apply(shared, report, FLAGS) && complete {
             return;
         }
     }
     let mut pause = FIRST_PAUSE;
-    let mut warned = false;
     loop {
-        let why = match ask(&shared.engine).await {
-            Ok((name, mut report)) => {
-                if let Some(ranks) = &known.ranks {
-                    keep_ranks(&mut report, ranks, name);
-                }
-                if apply(shared, report, name) {
-                    return;
-                }
-                "what it tells is not usable"
-            }
-            Err(why) => why,
-        };
-        debug!(engine = %shared.engine.url(), why, "the engine did not tell its size");
-        if !warned {
-            warned = true;
-            warn_of_fallback(shared, why);
+        match ask(&shared.engine).await {
+            Ok(answer) => heard.take(shared, &known, answer),
+            Err(Nothing { why, told }) => heard.nothing(shared, why, told),
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LAST_PAUSE);
+        if heard.size {
+            tokio::time::sleep(shared.ask_again).await;
+        } else {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+}
+
+/// What an engine answered.
+struct Answer {
+    from: &'static str,
+    report: EngineReport,
+    /// Why it tells no size, if it tells none.
+    lacks: Option<String>,
+}
+
+/// Why an engine told nothing.
+struct Nothing {
+    why: String,
+    /// It said something that cannot be.
+    told: bool,
+}
+
+/// What has been heard of the engine so far. What it says once more is not news.
+#[derive(Default)]
+struct Heard {
+    /// The newest answer, used or not.
+    report: Option<EngineReport>,
+    /// Whether its size is known.
+    size: bool,
+    /// The newest reason why not.
+    why: Option<String>,
+}
+
+impl Heard {
+    fn take(&mut self, shared: &Shared, known: &KnownEngine, answer: Answer) {
+        let Answer {
+            from,
+            mut report,
+            lacks,
+        } = answer;
+        if self.report.as_ref() != Some(&report) {
+            self.report = Some(report.clone());
+            if let Some(ranks) = &known.ranks {
+                keep_ranks(&mut report, ranks, from);
+            }
+            self.apply(shared, report, from);
+        }
+        if !self.size {
+            let unusable = || "what it tells is not usable".to_owned();
+            self.nothing(shared, lacks.unwrap_or_else(unusable), true);
+        }
+    }
+
+    /// As much is known as before, for this reason. An engine whose size is known may
+    /// be away for a while.
+    fn nothing(&mut self, shared: &Shared, why: String, told: bool) {
+        if self.why.as_ref() == Some(&why) || (self.size && !told) {
+            return;
+        }
+        let engine = shared.engine.url();
+        if self.size {
+            warn!(%engine, why, "the engine tells what is not usable; what it told before stays");
+        } else if self.why.is_some() {
+            warn!(%engine, why, "the engine's size is still not known");
+        } else {
+            warn_of_fallback(shared, &why);
+        }
+        self.why = Some(why);
+    }
+
+    /// Passes a report on to the gate. An unusable one, and one with other ranks than
+    /// before, changes nothing but the log.
+    fn apply(&mut self, shared: &Shared, report: EngineReport, from: &str) -> bool {
+        if report.max_num_seqs == Some(0) {
+            // Limits that someone set could hide it from the gate.
+            warn!(from, "an engine that runs 0 sequences is not believed");
+            return false;
+        }
+        let sized = report.max_num_seqs.is_some();
+        let ranks = report.ranks.clone();
+        match shared.gate.report_engine(report) {
+            Ok(limits) => {
+                shared.drain.set_ranks(ranks.len());
+                in_force(shared, from, &ranks, sized, limits);
+                if sized {
+                    self.size = true;
+                    self.why = None;
+                    shared.metrics.engine_reported();
+                }
+                true
+            }
+            Err(error) => {
+                warn!(from, %error, "the engine's report was not usable");
+                false
+            }
+        }
     }
 }
 
@@ -79,34 +163,18 @@ fn keep_ranks(report: &mut EngineReport, ranks: &[u32], from: &str) {
     }
 }
 
-/// Passes a report on to the gate. An unusable one changes nothing but the log.
-fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
-    if report.max_num_seqs == Some(0) {
-        // Limits that someone set could hide it from the gate.
-        warn!(from, "an engine that runs 0 sequences is not believed");
-        return false;
-    }
-    let known = report.max_num_seqs.is_some();
-    let ranks = report.ranks.len();
-    match shared.gate.report_engine(report) {
-        Ok(limits) => {
-            in_force(shared, from, ranks, limits);
-            if known {
-                shared.metrics.engine_reported(true);
-            }
-            true
-        }
-        Err(error) => {
-            warn!(from, %error, "the engine's size was not usable");
-            false
-        }
-    }
-}
-
 /// Logs the limits and where each came from. What flags make of them, they said
 /// at the start.
-fn in_force(shared: &Shared, from: &str, ranks: usize, limits: Limits) {
+fn in_force(shared: &Shared, from: &str, ranks: &[u32], sized: bool, limits: Limits) {
     if from == FLAGS {
+        return;
+    }
+    if !sized {
+        info!(
+            from,
+            ranks = show_ranks(ranks),
+            "the engine told its ranks and no size"
+        );
         return;
     }
     let source = |explicit: Option<u32>| match explicit {
@@ -116,7 +184,7 @@ fn in_force(shared: &Shared, from: &str, ranks: usize, limits: Limits) {
     let explicit = shared.explicit;
     info!(
         from,
-        ranks,
+        ranks = ranks.len(),
         engine_request_limit = limits.engine_request_limit,
         engine_request_limit_source = source(explicit.engine_request_limit),
         engine_request_waiting_limit = limits.engine_request_waiting_limit,
@@ -141,23 +209,41 @@ fn warn_of_fallback(shared: &Shared, why: &str) {
     );
 }
 
-/// Asks for each kind's page in turn.
-async fn ask(engine: &Engine) -> Result<(&'static str, EngineReport), &'static str> {
+/// Asks for each kind's page in turn, until one tells everything. Else what ranks
+/// were told, or why there is nothing.
+async fn ask(engine: &Engine) -> Result<Answer, Nothing> {
+    let (mut ranks, mut unusable) = (None, None);
     for kind in &KINDS {
-        match engine.json(kind.path, ANSWER_TIME).await {
-            Ok(Some(page)) => {
-                if let Some(report) = (kind.read)(&page) {
-                    return Ok((kind.name, report));
-                }
-            }
-            Ok(None) | Err(EngineError::Answer(_)) => {}
+        let said = |why: &dyn std::fmt::Display| format!("{} {}: {why}", kind.name, kind.path);
+        let told = match engine.json(kind.path, ANSWER_TIME).await {
+            Ok(Some(page)) => (kind.read)(&page),
+            Ok(None) | Err(EngineError::Answer(_)) => Told::Nothing,
             // Whoever does not answer once is not asked twice at a time.
-            Err(EngineError::Connect(_)) => return Err("it refuses connections"),
-            Err(EngineError::Timeout(_)) => return Err("it does not answer"),
-            Err(_) => return Err("it closed the connection"),
+            Err(why) => {
+                let (why, told) = (why.to_string(), false);
+                return Err(Nothing { why, told });
+            }
+        };
+        let answer = |report, lacks| Answer {
+            from: kind.name,
+            report,
+            lacks,
+        };
+        match told {
+            Told::Nothing => {}
+            Told::All(report) => return Ok(answer(report, None)),
+            Told::Ranks(report, why) => {
+                ranks.get_or_insert(answer(report, Some(said(&why))));
+            }
+            Told::Unusable(why) => {
+                unusable.get_or_insert(said(&why));
+            }
         }
     }
-    Err("it has no page that tells")
+    ranks.ok_or_else(|| Nothing {
+        told: unusable.is_some(),
+        why: unusable.unwrap_or_else(|| "it has no page that tells".to_owned()),
+    })
 }
 
 #[cfg(test)]

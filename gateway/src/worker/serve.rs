@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 
 use super::busy::Busy;
 use super::shared::Shared;
-use super::{forward, own};
+use super::{handle, own};
 use crate::cli::sparing::Sparing;
 use crate::proxy::watched::watched;
 
@@ -163,7 +163,7 @@ async fn serve(
         let (shared, progress) = (Arc::clone(&shared), busy.begin());
         async move {
             match traffic {
-                Some(trusted) => forward::handle(shared, request, trusted, progress).await,
+                Some(trusted) => handle::handle(shared, request, trusted, progress).await,
                 None => own::only(&shared, &request, progress).await,
             }
         }

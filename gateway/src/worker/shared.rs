@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tidegate::{Gate, Settings};
+use tokio_util::sync::CancellationToken;
 
 use super::metrics::Metrics;
 use super::routes::Routes;
@@ -36,8 +37,12 @@ pub(super) struct Shared {
     pub(super) explicit: Settings,
     /// Keeps what requests without an answer say to a bearable amount.
     pub(super) engine_warnings: Sparing,
+    /// How often an engine whose size is known is asked for it again.
+    pub(super) ask_again: Duration,
     /// New gated requests are turned away.
     pub(super) draining: AtomicBool,
+    /// Requests without an answer get a last one: there will be none from the engine.
+    pub(super) cut: CancellationToken,
 }
 
 impl Shared {

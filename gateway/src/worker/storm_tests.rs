@@ -65,8 +65,8 @@ fn storm(wait: impl Fn(&Drain, Counts, f64) -> u64) -> Cost {
 #[test]
 fn a_storm_costs_less_by_the_drain_estimate_and_peaks_lower_with_jitter() {
     let fixed = storm(|_, _, _| 1);
-    let estimated = storm(|drain, ahead, _| drain.retry_after(ahead, 0.0));
-    let spread = storm(|drain, ahead, jitter| drain.retry_after(ahead, jitter));
+    let estimated = storm(|drain, ahead, _| drain.retry_after(ahead, true, 0.0));
+    let spread = storm(|drain, ahead, jitter| drain.retry_after(ahead, true, jitter));
     println!("a second: {fixed:?}\nestimate: {estimated:?}\nwith jitter: {spread:?}");
     assert!(spread.refusals * 4 < fixed.refusals, "{fixed:?} {spread:?}");
     assert!(spread.peak * 2 < estimated.peak, "{estimated:?} {spread:?}");

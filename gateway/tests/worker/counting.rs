@@ -34,6 +34,7 @@ fn expected(lanes: &[&str]) -> BTreeSet<String> {
         "engine_request_waiting_limit",
         "request_queue_limit",
         "engine_reported",
+        "engine_request_limit_is_fallback",
     ];
     let mut all: BTreeSet<String> = whole.map(|name| format!("{name}{{}}")).into();
     for lane in lanes {

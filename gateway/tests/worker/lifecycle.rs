@@ -5,6 +5,7 @@ use std::time::Duration;
 use tidegate::Settings;
 use tidegate_gateway::worker::{KnownEngine, Worker};
 
+use super::asking::*;
 use super::support::*;
 
 /// Reads one of the worker's own routes.
@@ -97,17 +98,26 @@ async fn an_engine_of_size_0_is_not_believed() {
     };
     let worker = Worker::start(config).unwrap();
     let mut bench = Bench { engine, worker };
-    for told in [0, 3] {
+    let mut told = [0, 3].into_iter();
+    while bench.snapshot().lanes.len() == 1 {
         let mut call = bench.engine.call().await;
-        assert_eq!(bench.snapshot().lanes.len(), 1, "ranks are known");
         let (_, text) = get(&bench, "/metrics").await;
         assert!(text.contains("engine_reported 0\n"), "{text}");
+        if !call.head.starts_with("get /get_server_info ") {
+            call.write("HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+                .await;
+            continue;
+        }
+        let told = told.next().unwrap();
         let page = format!(r#"{{"max_running_requests": {told}}}"#);
         call.write(format!(
             "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{page}",
             page.len()
         ))
         .await;
+        if told > 0 {
+            break;
+        }
     }
     bench
         .until("the ranks are known", |seen| seen.lanes.len() == 3)
@@ -254,6 +264,64 @@ async fn a_shutdown_cuts_off_what_outlasts_its_time() {
     call.closed().await;
     let seen = gate.snapshot().worker;
     assert_eq!((seen.running, seen.waiting, seen.queued), (0, 0, 0));
+}
+
+/// Admitted, and the engine has said nothing; read before the gate is asked; not
+/// gated at all: none of them has been answered when the time is up.
+#[tokio::test]
+async fn a_shutdown_answers_whatever_has_no_answer() {
+    for http in Http::BOTH {
+        let mut bench = Bench::with(limits(2, 2, 2), &[0], |config| {
+            config.drain_timeout = Duration::from_millis(100);
+            config.rank_from_body = true;
+        })
+        .await;
+        let client = http.client(bench.worker.addr()).await;
+        let mut asked = Vec::new();
+        let mut calls = Vec::new();
+        for path in ["/generate", "/generate", "/open"] {
+            asked.push(client.ask(path, &[]).await);
+            calls.push(bench.engine.call().await);
+        }
+        let mut reading = bench.connect().await;
+        reading
+            .write("POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{")
+            .await;
+        bench.holds(2, 2, 0).await;
+        let gate = bench.worker.gate().clone();
+        let shutdown = tokio::spawn(bench.worker.shutdown());
+        for mut asked in asked {
+            assert_eq!(asked.status().await, 503, "{http:?}");
+            let (said, whole) = asked.whole().await;
+            let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+            assert!(whole && said["code"] == 503 && said["type"] == "Service Unavailable");
+        }
+        assert_eq!(reading.head().await, 503);
+        for mut call in calls {
+            call.closed().await;
+        }
+        soon("the shutdown", shutdown).await.unwrap();
+        let seen = gate.snapshot().worker;
+        assert_eq!((seen.running, seen.waiting, seen.queued), (0, 0, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_worker_is_not_its_own_engine() {
+    for apart in [false, true] {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = free.local_addr().unwrap();
+        drop(free);
+        let mut config = config(addr);
+        match apart {
+            false => config.listen = addr,
+            true => config.admin_listen = Some(addr),
+        }
+        let error = Worker::start(config).unwrap_err().to_string();
+        let flag = if apart { "--admin-listen" } else { "--listen" };
+        let said = format!("http://{addr} would be this worker itself ({flag} {addr})");
+        assert!(error.contains(&said), "{error}");
+    }
 }
 
 #[tokio::test]

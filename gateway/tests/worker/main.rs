@@ -13,6 +13,7 @@ mod operating;
 mod overload;
 mod oversize;
 mod passing;
+mod progress;
 mod refusing;
 mod reporting;
 mod slow;

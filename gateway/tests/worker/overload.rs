@@ -58,6 +58,37 @@ async fn every_refusal_has_the_configured_status_and_says_overloaded() {
     }
 }
 
+/// The connection goes on behind a refusal that may have no body.
+#[tokio::test]
+async fn a_refusal_with_a_status_without_a_body_has_none() {
+    for status in [204, 205, 304] {
+        for http in Http::BOTH {
+            let mut bench = Bench::with(limits(1, 1, 0), &[0], |config| {
+                config.overload_status = parse_status(&status.to_string()).unwrap();
+            })
+            .await;
+            let (streaming, _call) = bench.streaming().await;
+            let client = http.client(bench.worker.addr()).await;
+            for _ in 0..2 {
+                let mut asked = client.ask(CHAT, &[]).await;
+                assert_eq!(asked.status().await, status, "{http:?}");
+                assert_eq!(asked.header("x-admission-scope"), Some("worker"));
+                assert_eq!(asked.header("content-type"), None);
+                assert_eq!(asked.whole().await, (String::new(), true), "{http:?}");
+            }
+            let mut kept = bench.post().await;
+            for _ in 0..2 {
+                assert_eq!(kept.head().await, status);
+                assert!(kept.is_silent().await, "{status}");
+                kept.write(post("")).await;
+            }
+            drop(streaming);
+            drop(kept);
+            bench.holds(0, 0, 0).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_burst_on_one_http_2_connection_gets_exactly_its_limits() {
     let mut bench = Bench::start(16, 16, 16).await;

@@ -252,6 +252,62 @@ async fn leave_to_send_a_body_comes_with_admission() {
     bench.idle().await;
 }
 
+/// What nobody here can do is not passed over in silence.
+#[tokio::test]
+async fn demands_that_are_not_met_are_refused() {
+    let mut bench = Bench::start(1, 1, 1).await;
+    for (headers, status) in [
+        ("expect: the-unexpected\r\ncontent-length: 2\r\n", 417),
+        ("expect: 100-continue, x\r\ncontent-length: 2\r\n", 417),
+        ("transfer-encoding: gzip, chunked\r\n", 501),
+        (
+            "transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n",
+            501,
+        ),
+    ] {
+        for path in ["/generate", "/open"] {
+            let mut client = bench.connect().await;
+            client
+                .write(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n"))
+                .await;
+            assert_eq!(client.head().await, status, "{headers}");
+            let body: serde_json::Value = serde_json::from_slice(&client.body().await).unwrap();
+            assert_eq!(body["code"], status);
+        }
+    }
+    assert_eq!(bench.total(|lane| lane.received), 0);
+    // An engine's coding that nobody asked for.
+    let mut client = bench.post().await;
+    let coded = EVENTS.replace("chunked", "gzip, chunked");
+    bench.engine.answer(&coded).await;
+    assert_eq!(client.head().await, 502);
+    bench.idle().await;
+}
+
+/// A log is no place for whatever a client calls itself.
+#[tokio::test]
+async fn a_request_has_one_id_that_can_be_read() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let long = format!("x-request-id: {}\r\n", "x".repeat(10_000));
+    for headers in [
+        "",
+        "x-request-id:\r\n",
+        "x-request-id: one\r\nx-request-id: two\r\n",
+        "x-request-id: \u{e9}\r\n",
+        &long,
+    ] {
+        let mut client = bench.post_with(headers).await;
+        let mut call = bench.engine.call().await;
+        assert_eq!(call.head.matches("x-request-id:").count(), 1);
+        let id = call.header("x-request-id").unwrap().to_owned();
+        assert_eq!(id.len(), 32, "{id}");
+        call.write(JSON).await;
+        assert_eq!(client.head().await, 200);
+        assert_eq!(client.header("x-request-id"), Some(id.as_str()));
+    }
+    bench.idle().await;
+}
+
 #[tokio::test]
 async fn other_routes_pass_without_the_gate() {
     let mut bench = Bench::start(1, 1, 0).await;

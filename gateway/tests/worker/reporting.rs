@@ -102,13 +102,16 @@ async fn each_kind_and_version_of_engine_is_understood() {
 #[tokio::test]
 async fn what_says_nothing_usable_changes_nothing_and_is_asked_again() {
     for (at, text) in [
-        (SGLANG, recorded!("sglang-0.4-unset")),
         (LLAMA_CPP, recorded!("llamacpp-router")),
         (TGI, recorded!("other-gateway")),
         (VLLM, recorded!("vllm-0.9-text")),
         (SGLANG, "{\"dp_size\": 0, \"max_running_requests\": 8}"),
+        (SGLANG, "{\"dp_size\": -1, \"max_running_requests\": 8}"),
+        (SGLANG, "{\"dp_size\": 2, \"max_running_requests\": 0}"),
+        (SGLANG, "{\"max_running_requests\": null}"),
         (SGLANG, "no JSON"),
         (LLAMA_CPP, "[]"),
+        (LLAMA_CPP, "{\"total_slots\": null}"),
     ] {
         let mut bench = unknowing(Default::default(), KnownEngine::default()).await;
         // A whole round goes by, and the next one begins.
@@ -181,4 +184,110 @@ async fn ranks_of_flags_stay_when_the_engine_tells_others() {
         .await;
     assert_eq!(ranks(&bench), [4, 5]);
     bench.idle().await;
+}
+
+/// Its ranks are known, its size is asked for again, and then it is known too.
+#[tokio::test]
+async fn a_page_without_a_size_keeps_its_ranks() {
+    let mut bench = unknowing(Default::default(), KnownEngine::default()).await;
+    for path in PAGES {
+        let mut call = bench.engine.call().await;
+        let said = match path {
+            SGLANG => page(recorded!("sglang-0.4-unset")),
+            _ => NO_PAGE.to_owned(),
+        };
+        call.write(said).await;
+    }
+    bench
+        .until("the rank is known", |seen| seen.lanes.len() == 2)
+        .await;
+    assert_eq!(ranks(&bench), [0]);
+    assert_eq!(bench.snapshot().limits.engine_request_limit, 10_000);
+    let sized = recorded!("sglang-0.4-unset").replace("null", "24");
+    bench.engine.call().await.write(page(&sized)).await;
+    bench
+        .until("the size", |seen| seen.limits.engine_request_limit == 24)
+        .await;
+    assert_eq!(ranks(&bench), [0]);
+    bench.idle().await;
+}
+
+/// What a later report changes: the defaults, and never the ranks.
+#[tokio::test]
+async fn an_engine_that_was_started_anew_is_asked_again() {
+    // All of this test's tasks run on its thread.
+    let log = Log::default();
+    let lines = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || lines.clone())
+        .finish();
+    let _log = tracing::subscriber::set_default(subscriber);
+    let engine = Engine::start().await;
+    let mut config = config(engine.addr);
+    config.ask_again = std::time::Duration::from_millis(20);
+    config.settings.request_queue_limit = Some(5);
+    let worker = Worker::start(config).unwrap();
+    let mut bench = Bench { engine, worker };
+    let limits = |bench: &Bench| {
+        let limits = bench.snapshot().limits;
+        (limits.engine_request_limit, limits.request_queue_limit)
+    };
+    // The size; the same again; another; other ranks; one that cannot be, twice; and
+    // one more.
+    for (told, size) in [
+        (r#"{"dp_size": 2, "max_running_requests": 64}"#, 64),
+        (r#"{"dp_size": 2, "max_running_requests": 64}"#, 64),
+        (r#"{"dp_size": 2, "max_running_requests": 32}"#, 32),
+        (r#"{"dp_size": 4, "max_running_requests": 16}"#, 32),
+        (r#"{"dp_size": 2, "max_running_requests": 128}"#, 128),
+    ] {
+        bench.engine.call().await.write(page(told)).await;
+        // It has been read once the next question comes.
+        let mut next = bench.engine.call().await;
+        assert_eq!(limits(&bench), (size, 5), "{told}");
+        assert_eq!(ranks(&bench), [0, 1], "{told}");
+        next.write(page(told)).await;
+    }
+    for _ in 0..2 {
+        for path in PAGES {
+            let mut call = bench.engine.call().await;
+            let said = match path {
+                SGLANG => page(r#"{"dp_size": 2, "max_running_requests": -1}"#),
+                _ => NO_PAGE.to_owned(),
+            };
+            call.write(said).await;
+        }
+    }
+    // Away.
+    drop(bench.engine.call().await);
+    bench.engine.call().await;
+    assert_eq!(limits(&bench), (128, 5));
+    let text = log.text();
+    let count = |said: &str| text.matches(said).count();
+    assert_eq!(count("the engine told its size"), 3, "{text}");
+    assert_eq!(count("restart to change them"), 1, "{text}");
+    assert_eq!(count("max_running_requests is -1"), 1, "{text}");
+    assert_eq!(count("WARN"), 2, "{text}");
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

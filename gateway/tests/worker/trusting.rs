@@ -26,13 +26,12 @@ async fn claims_of_clients_that_are_not_trusted_are_taken_out() {
         ] {
             let mut bench = ranked(|config| config.trust = trust).await;
             let client = http.client(bench.worker.addr()).await;
-            let claims = [
-                ("x-data-parallel-rank", "4"),
-                ("x-slo-class", "gold"),
-                ("x-admission-progress", "7"),
-            ];
-            let _asked = client.ask("/generate", &claims).await;
+            let claims = [("x-data-parallel-rank", "4"), ("x-slo-class", "gold")];
+            // What is for the gate alone goes no further, whoever says it.
+            let all = [&claims[..], &[("x-admission-progress", "1")]].concat();
+            let _asked = client.ask("/generate", &all).await;
             let call = bench.engine.call().await;
+            assert_eq!(call.header("x-admission-progress"), None);
             for (name, value) in claims {
                 assert_eq!(call.header(name), followed.then_some(value), "{trust:?}");
             }
@@ -59,6 +58,39 @@ async fn a_rank_may_stand_in_the_body_when_told_so() {
             assert_eq!(call.body().await, body.as_bytes());
             assert_eq!(running(&bench, lane), 1, "{http:?}");
         }
+    }
+}
+
+/// The engine would follow it, whatever the gate does.
+#[tokio::test]
+async fn a_rank_in_the_body_of_a_client_that_may_not_name_one_is_refused() {
+    for http in Http::BOTH {
+        let mut bench = ranked(|config| {
+            config.rank_from_body = true;
+            config.trust = Trust::None;
+        })
+        .await;
+        let client = http.client(bench.worker.addr()).await;
+        for body in [
+            r#"{"data_parallel_rank":4}"#,
+            r#"{"data_parallel_rank":77}"#,
+            r#"{"data_parallel_rank":null,"data_parallel_r\u0061nk":0}"#,
+        ] {
+            let mut asked = client.ask_with("/generate", &[], body).await;
+            assert_eq!(asked.status().await, 403, "{http:?} {body}");
+            let said = asked.whole().await.0;
+            assert!(said.contains("--trust-admission-headers"), "{said}");
+        }
+        assert!(bench.engine.is_idle());
+        assert_eq!(bench.total(|lane| lane.received), 0);
+        for body in [r#"{"data_parallel_rank":null}"#, r#"{"text":"a"}"#] {
+            let headers = &[("x-data-parallel-rank", "3")];
+            let mut asked = client.ask_with("/generate", headers, body).await;
+            bench.engine.answer(JSON).await;
+            assert_eq!(asked.status().await, 200, "{http:?} {body}");
+        }
+        let seen = bench.snapshot();
+        assert_eq!(seen.lane(Lane::Unspecified).unwrap().received, 2);
     }
 }
 

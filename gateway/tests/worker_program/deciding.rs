@@ -176,7 +176,56 @@ async fn reports_that_conflict_or_cannot_be_used_are_warned_about() {
         (&"WARN".into(), &"0-1".into(), &"4-5".into())
     );
 
-    let page = r#"{"max_running_requests": 4000000000}"#;
+    let url = telling(r#"{"max_running_requests": 4000000000}"#).await;
+    let (unusable, _) = worker(&url, &[], |_| {});
+    let line = unusable.wait_for("the engine's report was not usable");
+    assert!(
+        line.contains("WARN") && line.contains("engine_request_limit"),
+        "{line}"
+    );
+    let line = unusable.wait_for("THE ENGINE'S SIZE IS NOT KNOWN");
+    assert!(
+        line.contains("\"limit\":10000") && line.contains("--max-num-seqs"),
+        "{line}"
+    );
+}
+
+/// A page with ranks and no size, and one with something that cannot be: both are
+/// named, and the first keeps its ranks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_engine_tells_and_nobody_can_use_is_named() {
+    for (page, named) in [
+        (
+            r#"{"dp_size": 2, "max_running_requests": null}"#,
+            "SGLang /get_server_info: max_running_requests is null, and not a number from 1 to",
+        ),
+        (
+            r#"{"dp_size": "2", "max_running_requests": 8}"#,
+            r#"SGLang /get_server_info: dp_size is "2", and not a number from 1 to 1024"#,
+        ),
+        (
+            r#"{"total_slots": 0}"#,
+            "llama.cpp /props: total_slots is 0, and not a number from 1 to",
+        ),
+    ] {
+        let url = telling(page).await;
+        let (worker, _) = worker(&url, &["--engine-request-limit", "4"], |_| {});
+        let known = "the engine's size is not known; explicit limits hold";
+        let line: Value = serde_json::from_str(&worker.wait_for(known)).unwrap();
+        let why = line["why"].as_str().unwrap();
+        assert!(why.starts_with(named), "{why}");
+        let told = lines(&worker, "the engine told its ranks and no size");
+        let kept = told.first().map(|line| &line["ranks"]);
+        assert_eq!(
+            kept,
+            page.contains("null").then_some(&"0-1".into()),
+            "{page}"
+        );
+    }
+}
+
+/// An engine that answers everything with this page.
+async fn telling(page: &str) -> String {
     let answer = format!(
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{page}",
         page.len()
@@ -190,15 +239,5 @@ async fn reports_that_conflict_or_cannot_be_used_are_warned_about() {
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    let (unusable, _) = worker(&url, &[], |_| {});
-    let line = unusable.wait_for("the engine's size was not usable");
-    assert!(
-        line.contains("WARN") && line.contains("engine_request_limit"),
-        "{line}"
-    );
-    let line = unusable.wait_for("THE ENGINE'S SIZE IS NOT KNOWN");
-    assert!(
-        line.contains("\"limit\":10000") && line.contains("--max-num-seqs"),
-        "{line}"
-    );
+    url
 }

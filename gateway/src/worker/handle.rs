@@ -1,0 +1,99 @@
+//! A request's whole way: its route, the gate, the engine, and back.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tracing::debug;
+
+use super::answer::{Answer, Body, error, shut_down};
+use super::busy::{Counted, InProgress};
+use super::enter::{Asked, Entered, enter};
+use super::forward::forward;
+use super::named::Named;
+use super::routes::Route;
+use super::shared::Shared;
+use super::{own, progress};
+use crate::proxy::headers;
+use crate::proxy::request_body::RequestBody;
+
+/// Answers one request. Dropping the future, which is what happens when the
+/// client leaves, cancels the request wherever it is. `trusted` is whether the
+/// client's claims are believed.
+pub(super) async fn handle(
+    shared: Arc<Shared>,
+    mut request: Request<Incoming>,
+    trusted: bool,
+    in_progress: InProgress,
+) -> Result<Response<Counted<Body>>, Infallible> {
+    let crossing = request.headers_mut();
+    headers::hide_secrets(crossing);
+    let unmet = headers::unmet(crossing);
+    headers::remove_hop_by_hop(crossing);
+    if !trusted {
+        headers::remove_claims(crossing);
+    }
+    let named = Named::of(crossing);
+    let route = shared.routes.of(request.method(), request.uri());
+    debug!(
+        id = named.id(),
+        traceparent = named.traceparent(),
+        method = %request.method(),
+        path = request.uri().path(),
+        ?route,
+        "asked"
+    );
+    let answering = async {
+        if let Some(unmet) = unmet {
+            return error(unmet.status(), &unmet.to_string());
+        }
+        match route {
+            Route::Own(route) => own::answer(&shared, route).await,
+            Route::Gated => pass(&shared, request, &named, Some(trusted)).await,
+            Route::Open => pass(&shared, request, &named, None).await,
+        }
+    };
+    let mut answer = tokio::select! {
+        // What the gate says of its being stopped comes first.
+        biased;
+        answer = answering => answer,
+        () = shared.cut.cancelled() => shut_down(),
+    };
+    debug!(
+        id = named.id(),
+        status = answer.status().as_u16(),
+        "answered"
+    );
+    answer
+        .headers_mut()
+        .entry(headers::REQUEST_ID)
+        .or_insert(named.into_id());
+    Ok(answer.map(|body| Counted::new(body, in_progress)))
+}
+
+/// Sends a request on, through the gate if `gated`, which then is whether its
+/// client is trusted.
+async fn pass(
+    shared: &Arc<Shared>,
+    request: Request<Incoming>,
+    named: &Named,
+    gated: Option<bool>,
+) -> Answer {
+    let (head, body) = request.into_parts();
+    let body = RequestBody::new(body, shared.client_timeout);
+    let Some(trusted) = gated else {
+        return forward(shared, head, body, None, named).await;
+    };
+    let asked = Asked {
+        headers: &head.headers,
+        path: head.uri.path(),
+        trusted,
+        progress: headers::asks_progress(&head.headers),
+    };
+    match enter(shared, asked, body, named).await {
+        Ok(Entered::In(slot, body)) => forward(shared, head, body, Some(slot), named).await,
+        Ok(Entered::Waits(waiting, body)) => progress::answer(shared, head, waiting, body, named),
+        Err(answer) => answer,
+    }
+}
