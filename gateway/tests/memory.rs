@@ -1,4 +1,4 @@
-//! What a client costs the worker in memory: queued, and streaming. The worker is
+//! What a client costs the worker in memory: queued, told of it, and streaming. The worker is
 //! a process of its own, so that only its memory is counted.
 //!
 //! `cargo test --release -p tidegate-gateway --test memory -- --nocapture` prints
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::handshake;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use program::Running;
@@ -136,8 +136,10 @@ async fn a_client_costs_what_is_stated() {
     let files = rlimit::increase_nofile_limit(rlimit::INFINITY).unwrap();
     let most = files.saturating_sub(OTHERS) as usize;
     queued_on_connections_of_their_own(most.min(QUEUED)).await;
-    queued_on_shared_connections().await;
+    queued_on_shared_connections(false).await;
+    queued_on_shared_connections(true).await;
     streams(most.min(2 * STREAMS) / 2).await;
+    streams_on_shared_connections(most.min(STREAMS)).await;
 }
 
 /// Over HTTP/1.1: as many as there may be open files here.
@@ -158,33 +160,53 @@ async fn queued_on_connections_of_their_own(count: usize) {
     settled(addr, count, first).await;
 }
 
-/// Over HTTP/2: a thousand on each connection, as a proxy would send them.
-async fn queued_on_shared_connections() {
+/// Clients on shared HTTP/2 connections, a thousand on each, as a proxy would have
+/// them. They stay until this is dropped.
+async fn on_shared_connections(addr: SocketAddr, count: usize, told: bool) -> JoinSet<()> {
+    let mut clients = JoinSet::new();
+    let mut sender = None;
+    for client in 0..count {
+        if client % 1000 == 0 {
+            let stream = TokioIo::new(TcpStream::connect(addr).await.unwrap());
+            let (new, connection) = handshake(TokioExecutor::new(), stream).await.unwrap();
+            clients.spawn(async {
+                let _ = connection.await;
+            });
+            sender = Some(new);
+        }
+        let mut request = http::Request::post("http://worker/v1/chat/completions")
+            .header("authorization", format!("Bearer {:40}", "k"));
+        if told {
+            request = request.header("x-admission-progress", "1");
+        }
+        let body = format!("{:1000}", "{\"stream\":true}");
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
+        let mut sender = sender.clone().unwrap();
+        clients.spawn(async move {
+            let answer = sender.send_request(request).await;
+            if let Ok(mut answer) = answer {
+                while let Some(Ok(_)) = answer.frame().await {}
+            }
+        });
+    }
+    clients
+}
+
+/// Over HTTP/2, with news of their position or without.
+async fn queued_on_shared_connections(told: bool) {
     let (worker, addr) = worker(engine().await, 1);
     let first = ask(addr).await;
     until(addr, "engine_request_count", 1).await;
     let before = resident(worker.id());
-    let mut clients = JoinSet::new();
-    for _ in 0..QUEUED / 1000 {
-        let stream = TokioIo::new(TcpStream::connect(addr).await.unwrap());
-        let (sender, connection) = handshake(TokioExecutor::new(), stream).await.unwrap();
-        clients.spawn(async {
-            let _ = connection.await;
-        });
-        for _ in 0..1000 {
-            let request = http::Request::post("http://worker/v1/chat/completions")
-                .header("authorization", format!("Bearer {:40}", "k"))
-                .body(Full::new(Bytes::from(format!("{:1000}", "{}"))))
-                .unwrap();
-            let mut sender = sender.clone();
-            clients.spawn(async move {
-                let _ = sender.send_request(request).await;
-            });
-        }
-    }
+    let mut clients = on_shared_connections(addr, QUEUED, told).await;
     until(addr, "request_queue_count", QUEUED).await;
+    if told {
+        // Each has been told more than once by then.
+        sleep(Duration::from_secs(3)).await;
+    }
     let after = resident(worker.id());
-    each("queued, HTTP/2", QUEUED, before, after, QUEUED_KIB);
+    let what = ["queued, HTTP/2", "queued and told, HTTP/2"][usize::from(told)];
+    each(what, QUEUED, before, after, QUEUED_KIB);
     clients.abort_all();
     settled(addr, QUEUED, first).await;
 }
@@ -213,5 +235,18 @@ async fn streams(count: usize) {
     let after = resident(worker.id());
     each("streaming, HTTP/1.1", count, before, after, STREAM_KIB);
     drop(clients);
+    until(addr, "engine_request_count", 0).await;
+}
+
+/// The same over HTTP/2.
+async fn streams_on_shared_connections(count: usize) {
+    let (worker, addr) = worker(engine().await, count);
+    let before = resident(worker.id());
+    let mut clients = on_shared_connections(addr, count, false).await;
+    until(addr, "engine_request_count", count).await;
+    until(addr, "engine_request_waiting_count", 0).await;
+    let after = resident(worker.id());
+    each("streaming, HTTP/2", count, before, after, STREAM_KIB);
+    clients.abort_all();
     until(addr, "engine_request_count", 0).await;
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use stack::{Stack, limits, simulated};
 use tidegate_gateway::engine::EngineConfig;
 use tidegate_gateway::load::{Client, Outcome, Planned};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
 
@@ -180,6 +181,118 @@ async fn an_idle_worker_is_too_few_samples() {
         let said = program::text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{more:?}: {said}");
         assert!(said.contains(expected), "{more:?}: {said}");
+    }
+}
+
+/// One lane's counts: waiting, queued, received, admitted at once and from the queue,
+/// refused, and left.
+type Lane = (&'static str, [u64; 7]);
+
+/// The page of a worker with these lanes.
+fn page(lanes: &[Lane]) -> String {
+    let mut text = String::new();
+    for (lane, counts) in lanes {
+        let names = [
+            ("engine_request_waiting_count", ""),
+            ("request_queue_count", ""),
+            ("request_receive_total", ""),
+            ("request_admit_total", ",source=\"direct\""),
+            ("request_admit_total", ",source=\"queue\""),
+            ("rejection_total", ",scope=\"rank\""),
+            ("cancellation_total", ""),
+        ];
+        for ((name, more), value) in names.into_iter().zip(counts) {
+            text +=
+                &format!("dynamo_backend_admission_{name}{{dp_rank=\"{lane}\"{more}}} {value}\n");
+        }
+    }
+    text
+}
+
+/// Serves one page, and from the second request on the other.
+async fn serve(pages: [String; 2]) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut served = 0;
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = [0; 1024];
+            let _ = stream.read(&mut asked).await;
+            let page = &pages[served.min(1)];
+            served += 1;
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{page}",
+                page.len()
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    url
+}
+
+/// Each kind of window from which nothing follows, read by the program from a page;
+/// and one like them from which something does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_unusable_window_is_refused_with_its_reason() {
+    let start = [2, 0, 100, 100, 0, 0, 0];
+    let after = [2, 0, 200, 200, 0, 0, 0];
+    let one = |counts| vec![("0", counts), ("unspecified", [0; 7])];
+    let two = |unspecified| vec![("0", after), ("1", after), ("unspecified", unspecified)];
+    for (before, then, reason, said) in [
+        (one(start), one(after), None, ""),
+        (
+            one(start),
+            one([2, 3, 200, 197, 0, 0, 0]),
+            Some("queueing"),
+            "Raise the engine limits",
+        ),
+        (
+            one(start),
+            one([2, 0, 200, 190, 10, 0, 0]),
+            Some("queueing"),
+            "queued at the gate (0)",
+        ),
+        (
+            one(start),
+            one([2, 0, 200, 195, 0, 5, 0]),
+            Some("rejections"),
+            "5 requests were refused (0)",
+        ),
+        (
+            one(start),
+            one([2, 0, 200, 194, 0, 0, 6]),
+            Some("cancellations"),
+            "6 of 100 requests left before admission",
+        ),
+        (
+            one(start),
+            one([2, 0, 119, 119, 0, 0, 0]),
+            Some("too_few_samples"),
+            "19 requests were admitted",
+        ),
+        (
+            two([0; 7]),
+            two([0, 0, 1, 1, 0, 0, 0]),
+            Some("unspecified_rank"),
+            "1 requests named no known rank",
+        ),
+        (one(after), one(start), Some("restarted"), "Measure again"),
+        (
+            one(start),
+            two([0; 7]),
+            Some("ranks_changed"),
+            "its engine reported",
+        ),
+    ] {
+        let url = serve([page(&before), page(&then)]).await;
+        let flags = ["--interval", "0.3", "--every", "0.1", "--json"];
+        let output = size(&[&["--metrics-url", &url], &flags[..]].concat()).await;
+        let answer = json(&output);
+        let words = program::text(&output.stderr);
+        assert_eq!(answer["reason"].as_str(), reason, "{words}");
+        assert!(words.contains(said), "{reason:?}: {words}");
+        let code = if reason.is_some() { 1 } else { 0 };
+        assert_eq!(output.status.code(), Some(code), "{words}");
     }
 }
 
