@@ -27,7 +27,8 @@ pub struct WorkerArgs {
     pub listen: SocketAddr,
 
     /// Sequences in one batch of one rank. Left out, the engine is asked
-    /// (SGLang, llama.cpp, TGI, and vLLM in its development mode tell).
+    /// (SGLang, llama.cpp, TGI, and vLLM in its development mode tell), and once a
+    /// minute asked again: limits that nobody set follow.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_max_num_seqs)]
     pub max_num_seqs: Option<u32>,
 
@@ -57,7 +58,8 @@ pub struct WorkerArgs {
     pub engine_idle_timeout: Option<Duration>,
 
     /// Memory, in MiB, for the bodies of queued requests together. 0 reads no
-    /// body before its request is admitted.
+    /// body before its request is admitted. Beside it, each connection or stream
+    /// holds up to 64 KiB that nobody has read yet.
     #[arg(long, value_name = "MIB", default_value_t = 64, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=4095))]
     pub buffer_budget: u32,
 
@@ -82,7 +84,10 @@ pub struct WorkerArgs {
     pub rank_from_body: bool,
 
     /// Which clients may claim a rank, a class or progress; alone, all of them.
-    /// What others claim is taken out of their requests.
+    /// What others claim in headers is taken out of their requests; a rank in a body
+    /// that is read for one (see --rank-from-body) gets 403. Progress is what a client
+    /// asks for with x-admission-progress: 1: while its stream is queued, 200 and its
+    /// position and expected wait in comments, and an event for whatever goes wrong.
     #[arg(long, value_enum, value_name = "CLIENTS", num_args = 0..=1, default_value = "loopback", default_missing_value = "all")]
     pub trust_admission_headers: Trust,
 

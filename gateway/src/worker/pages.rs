@@ -82,21 +82,25 @@ fn vllm(page: &Value) -> Told {
 /// its place may say where else, by the name of vLLM's setting.
 fn sglang(page: &Value) -> Told {
     const SIZE: &str = "max_running_requests";
-    let measured = &page["internal_states"][0]["effective_max_running_requests_per_dp"];
-    let size = match count(measured).filter(|&size| size > 0) {
-        Some(size) => Ok(size),
-        None => size(SIZE, page),
-    };
+    let measured = measured(page);
+    let size = measured.map_or_else(|| size(SIZE, page), Ok);
     if page.get("dp_size").is_none() && page.get(SIZE).is_none() && size.is_err() {
         return Told::Nothing;
     }
     let ranks = ranks("dp_size", page, Some("data_parallel_start_rank"));
-    let shared = measured.is_null() && page["enable_dp_attention"] == Value::Bool(true);
+    let shared = measured.is_none() && page["enable_dp_attention"] == Value::Bool(true);
     let among = match &ranks {
         Ok(ranks) if shared => ranks.told.len() as u32,
         _ => 1,
     };
     told(ranks, size.map(|size| (size / among).max(1)))
+}
+
+/// What SGLang's ranks have made of their settings: the least of them.
+fn measured(page: &Value) -> Option<u32> {
+    let states = page["internal_states"].as_array()?.iter();
+    let sizes = states.filter_map(|state| count(&state["effective_max_running_requests_per_dp"]));
+    sizes.filter(|&size| size > 0).min()
 }
 
 fn one_rank(page: &Value, member: &'static str) -> Told {

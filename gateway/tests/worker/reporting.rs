@@ -65,11 +65,15 @@ async fn each_kind_and_version_of_engine_is_understood() {
         (SGLANG, recorded!("sglang-0.5"), 128, 1),
         (SGLANG_LATER, recorded!("sglang-0.5"), 128, 1),
         (SGLANG, recorded!("sglang-0.5-dp-attention"), 64, 4),
+        // Its state caches let in fewer than it was set to, and one rank fewer still.
+        (SGLANG, recorded!("sglang-0.5.19-hybrid"), 9, 2),
         (LLAMA_CPP, recorded!("llamacpp-b3000"), 4, 1),
         (LLAMA_CPP, recorded!("llamacpp-b6000"), 1, 1),
+        (LLAMA_CPP, recorded!("llamacpp-b11434"), 2, 1),
         (TGI, recorded!("tgi-1.4"), 128, 1),
         (TGI, recorded!("tgi-3.3"), 64, 1),
         (TGI, recorded!("tei-1.5"), 512, 1),
+        (TGI, recorded!("mindie-1.0"), 200, 1),
         (VLLM, recorded!("vllm-0.11-json"), 256, 2),
         (VLLM, recorded!("vllm-0.14-json"), 64, 1),
     ] {
