@@ -6,6 +6,7 @@
 //!
 //! | part | what it holds |
 //! | --- | --- |
+//! | [`unread`] | clients that send what nobody reads |
 //! | `writing` | clients that do not read |
 //! | [`watched`] | clients that leave |
 //! | [`patience`] | clients that send slowly |
@@ -37,5 +38,6 @@ pub mod request_body;
 mod shapes;
 pub mod silence;
 mod sse;
+pub mod unread;
 pub mod watched;
 mod writing;

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::budget::BufferBudget;
 use super::patience::Patience;
 use super::silence::Upload;
+use super::unread::Unread;
 
 /// What is held for a body that is read whole and does not say how long it is.
 const UNSIZED: u32 = 4 << 20;
@@ -60,7 +61,7 @@ impl BodyError {
 #[derive(Debug, Default)]
 pub struct RequestBody {
     ahead: VecDeque<(Frame<Bytes>, Option<OwnedSemaphorePermit>)>,
-    rest: Option<Incoming>,
+    rest: Option<Rest>,
     upload: Option<Upload>,
     patience: Option<Patience>,
     /// How much it may be, and how much of that is left.
@@ -74,11 +75,12 @@ impl RequestBody {
         Self::default()
     }
 
-    /// The body of a client's request, nothing of it read yet.
+    /// The body of a client's request, nothing of it read yet. If it is dropped before
+    /// its end, `unread` gets to know.
     #[must_use]
-    pub fn new(rest: Incoming, patience: Duration) -> Self {
+    pub fn new(rest: Incoming, patience: Duration, unread: Option<Unread>) -> Self {
         Self {
-            rest: Some(rest),
+            rest: Some(Rest { body: rest, unread }),
             patience: Some(Patience::new(patience)),
             ..Self::default()
         }
@@ -132,7 +134,7 @@ impl RequestBody {
     /// # Errors
     /// The body fails, cannot fit the budget, or found no room in it.
     pub async fn read_whole(&mut self, budget: &BufferBudget) -> Result<(), BodyError> {
-        let exact = self.rest.as_ref().map(|rest| rest.size_hint().exact());
+        let exact = self.rest.as_ref().map(|rest| rest.body.size_hint().exact());
         let most = match exact.flatten() {
             Some(len) => u32::try_from(len).unwrap_or(u32::MAX),
             None => UNSIZED.min(budget.total()),
@@ -167,15 +169,15 @@ impl RequestBody {
 
     /// The part that no one has read, to be discarded. `None` if nothing is left.
     #[must_use]
-    pub fn into_rest(self) -> Option<Incoming> {
-        self.rest.filter(|rest| !rest.is_end_stream())
+    pub fn into_rest(self) -> Option<Rest> {
+        self.rest.filter(|rest| !rest.body.is_end_stream())
     }
 
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let Some(rest) = &mut self.rest else {
             return Poll::Ready(None);
         };
-        let Poll::Ready(next) = Pin::new(rest).poll_frame(cx) else {
+        let Poll::Ready(next) = rest.poll_frame(cx) else {
             let Some(patience) = &mut self.patience else {
                 return Poll::Pending;
             };
@@ -205,6 +207,42 @@ impl RequestBody {
     }
 }
 
+/// The part of a body that has not been read.
+#[derive(Debug)]
+pub struct Rest {
+    body: Incoming,
+    /// Gets to know if this is dropped before the end.
+    unread: Option<Unread>,
+}
+
+impl Rest {
+    /// The next frame.
+    pub async fn frame(&mut self) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        poll_fn(|cx| self.poll_frame(cx)).await
+    }
+
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let next = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if next.is_none() {
+            self.unread = None;
+        }
+        Poll::Ready(next)
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        if let Some(unread) = self.unread.take()
+            && !self.body.is_end_stream()
+        {
+            unread.mark();
+        }
+    }
+}
+
 impl Body for RequestBody {
     type Data = Bytes;
     type Error = BodyError;
@@ -228,14 +266,15 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty() && self.rest.as_ref().is_none_or(Incoming::is_end_stream)
+        let ended = |rest: &Rest| rest.body.is_end_stream();
+        self.ahead.is_empty() && self.rest.as_ref().is_none_or(ended)
     }
 
     fn size_hint(&self) -> SizeHint {
         let rest = self
             .rest
             .as_ref()
-            .map_or(Some(0), |rest| rest.size_hint().exact());
+            .map_or(Some(0), |rest| rest.body.size_hint().exact());
         let ahead: usize = self.ahead.iter().map(|(frame, _)| len(frame)).sum();
         with_read(rest, ahead)
     }

@@ -24,6 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, join};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
+use super::unread::Unread;
 use super::writing::Writing;
 
 /// Whether the kernel tells of the end beside the data.
@@ -31,16 +32,20 @@ const TOLD: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// The connection, and the watch over it, which the task that reads must await
 /// as well: it alone tells the end. Writing fails once the client has taken
-/// nothing for `limit`.
+/// nothing for `limit`; closing waits for a client that may still send what is `unread`.
 #[must_use]
 pub fn watched(
     stream: TcpStream,
     limit: Duration,
+    unread: Unread,
 ) -> (impl AsyncRead + AsyncWrite + Unpin + Send, Watch) {
     let (read, write) = stream.into_split();
     let read = Arc::new(read);
     let reading = Reading(Arc::clone(&read));
-    (join(reading, Writing::new(write, limit)), Watch(read))
+    (
+        join(reading, Writing::new(write, limit, unread)),
+        Watch(read),
+    )
 }
 
 /// Sees a client leave.

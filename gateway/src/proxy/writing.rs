@@ -1,5 +1,5 @@
 //! The sending half of a client's connection, which fails when the client does
-//! not read.
+//! not read, and is closed gently while it sends.
 
 use std::io;
 use std::pin::Pin;
@@ -10,6 +10,8 @@ use tokio::io::AsyncWrite;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::{Sleep, sleep};
 
+use super::unread::{Lingering, Unread};
+
 /// Writes that may make no progress for a time, and then fail.
 #[derive(Debug)]
 pub(super) struct Writing {
@@ -17,14 +19,19 @@ pub(super) struct Writing {
     limit: Duration,
     /// Runs while a write waits for the client.
     stalled: Option<Pin<Box<Sleep>>>,
+    unread: Unread,
+    /// From the end of sending on, if a body was left unread.
+    lingering: Option<Lingering>,
 }
 
 impl Writing {
-    pub(super) fn new(half: OwnedWriteHalf, limit: Duration) -> Self {
+    pub(super) fn new(half: OwnedWriteHalf, limit: Duration, unread: Unread) -> Self {
         Self {
             half,
             limit,
             stalled: None,
+            unread,
+            lingering: None,
         }
     }
 
@@ -66,13 +73,20 @@ impl AsyncWrite for Writing {
         self.half.is_write_vectored()
     }
 
-    // Sockets hold nothing back and close at once: neither waits for the client.
-
+    // Sockets hold nothing back: this does not wait for the client.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.half).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.half).poll_shutdown(cx)
+        let this = &mut *self;
+        if this.lingering.is_none() {
+            ready!(Pin::new(&mut this.half).poll_shutdown(cx))?;
+            if !this.unread.is_marked() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let lingering = this.lingering.get_or_insert_with(Lingering::new);
+        lingering.poll_over(this.half.as_ref(), cx).map(Ok)
     }
 }

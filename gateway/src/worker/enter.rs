@@ -2,11 +2,9 @@
 //! that do not get in.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::EXPECT;
 use http::{HeaderMap, StatusCode};
-use http_body_util::BodyExt;
 use serde_json::Value;
 use tidegate::{AdmissionOwned, Rejection};
 use tracing::debug;
@@ -20,12 +18,8 @@ use super::shared::Shared;
 use super::slot::Slot;
 use super::waiting::Waiting;
 use crate::proxy::request_body::{BodyError, RequestBody};
+use crate::proxy::unread::{DISCARD_BYTES, DISCARD_TIME};
 use crate::proxy::{headers, member, rank_field};
-
-/// How much of a refused request's body is read and thrown away, and for how
-/// long, so that its client gets to read the answer.
-const DISCARD_BYTES: usize = 1 << 20;
-const DISCARD_TIME: Duration = Duration::from_secs(2);
 
 /// What a request says of itself before its body.
 #[derive(Clone, Copy, Debug)]

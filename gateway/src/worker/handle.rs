@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use tracing::debug;
 
@@ -17,15 +17,17 @@ use super::shared::Shared;
 use super::{own, progress};
 use crate::proxy::headers;
 use crate::proxy::request_body::RequestBody;
+use crate::proxy::unread::Unread;
 
 /// Answers one request. Dropping the future, which is what happens when the
 /// client leaves, cancels the request wherever it is. `trusted` is whether the
-/// client's claims are believed.
+/// client's claims are believed; `unread` gets to know of a body that is left.
 pub(super) async fn handle(
     shared: Arc<Shared>,
     mut request: Request<Incoming>,
     trusted: bool,
     in_progress: InProgress,
+    unread: Unread,
 ) -> Result<Response<Counted<Body>>, Infallible> {
     let crossing = request.headers_mut();
     headers::hide_secrets(crossing);
@@ -46,12 +48,13 @@ pub(super) async fn handle(
     );
     let answering = async {
         if let Some(unmet) = unmet {
+            unread.mark();
             return error(unmet.status(), &unmet.to_string());
         }
         match route {
             Route::Own(route) => own::answer(&shared, route).await,
-            Route::Gated => pass(&shared, request, &named, Some(trusted)).await,
-            Route::Open => pass(&shared, request, &named, None).await,
+            Route::Gated => pass(&shared, request, &named, Some(trusted), unread).await,
+            Route::Open => pass(&shared, request, &named, None, unread).await,
         }
     };
     let mut answer = tokio::select! {
@@ -79,9 +82,12 @@ async fn pass(
     request: Request<Incoming>,
     named: &Named,
     gated: Option<bool>,
+    unread: Unread,
 ) -> Answer {
     let (head, body) = request.into_parts();
-    let body = RequestBody::new(body, shared.client_timeout);
+    // A stream of HTTP/2 ends by itself, and its connection goes on.
+    let unread = (head.version != Version::HTTP_2).then_some(unread);
+    let body = RequestBody::new(body, shared.client_timeout, unread);
     let Some(trusted) = gated else {
         return forward(shared, head, body, None, named).await;
     };

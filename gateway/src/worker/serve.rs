@@ -19,6 +19,7 @@ use super::busy::Busy;
 use super::shared::Shared;
 use super::{handle, own};
 use crate::cli::sparing::Sparing;
+use crate::proxy::unread::Unread;
 use crate::proxy::watched::watched;
 
 /// Connections that may wait to be accepted.
@@ -154,21 +155,22 @@ async fn serve(
         debug!(%error, "a connection ended before it was served");
         return;
     }
-    let busy = Busy::new();
+    let (busy, unread) = (Busy::new(), Unread::default());
     let patience = shared.client_timeout;
     // Who comes after the shutdown began is to be answered, not hung up on.
     let mut told = shared.is_draining();
     let mut quiet = false;
     let service = service_fn(|request| {
         let (shared, progress) = (Arc::clone(&shared), busy.begin());
+        let unread = unread.clone();
         async move {
             match traffic {
-                Some(trusted) => handle::handle(shared, request, trusted, progress).await,
+                Some(trusted) => handle::handle(shared, request, trusted, progress, unread).await,
                 None => own::only(&shared, &request, progress).await,
             }
         }
     });
-    let (stream, watch) = watched(stream, patience);
+    let (stream, watch) = watched(stream, patience, unread.clone());
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
     let mut gone = pin!(watch.gone());
     loop {

@@ -51,6 +51,44 @@ async fn engines_that_close_reset_or_babble_are_a_bad_gateway() {
     bench.idle().await;
 }
 
+/// Clients that send all of their body before they read, as most libraries' do, however
+/// early the answer is. Another answer than the engine's reaches them as well.
+#[tokio::test]
+async fn a_client_that_is_still_sending_reads_why_there_is_no_answer() {
+    let mut bench = Bench::start(1, 1, 0).await;
+    let absent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = Bench::with(limits(1, 1, 0), &[0], |config| {
+        config.engine_url = format!("http://{}", absent.local_addr().unwrap())
+            .parse()
+            .unwrap();
+    })
+    .await;
+    drop(absent);
+    let head = "POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 700000\r\n";
+    for (addr, more, status) in [
+        (nobody.worker.addr(), "", 502),
+        (nobody.worker.addr(), "expect: nothing\r\n", 417),
+        (bench.worker.addr(), "", 413),
+    ] {
+        let mut client = Wire::connect(addr).await;
+        client.write(format!("{head}{more}\r\n")).await;
+        if status == 413 {
+            // What the engine itself says before it has read all, and closes.
+            let mut call = bench.engine.call().await;
+            call.write("HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+                .await;
+        }
+        for _ in 0..70 {
+            assert!(client.try_write([b'x'; 10_000]).await, "{status}");
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        assert_eq!(client.head().await, status);
+        client.body().await;
+        client.closed().await;
+    }
+    bench.idle().await;
+}
+
 /// As long as the head has not been passed on, the client can be told.
 #[tokio::test]
 async fn a_body_that_makes_no_sense_right_behind_its_head_is_a_bad_gateway() {
