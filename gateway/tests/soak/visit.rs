@@ -47,6 +47,9 @@ impl Wish {
             let rank = ["0", "1", "7", "x"].choose(rng).copied().unwrap_or("0");
             headers.push(("x-data-parallel-rank", rank.to_owned()));
         }
+        if rng.random_bool(0.3) {
+            headers.push(("x-admission-progress", "1".to_owned()));
+        }
         let padding = "x".repeat(rng.random_range(0..20_000));
         let body = serde_json::json!({
             "stream": rng.random_bool(0.7),
