@@ -175,3 +175,15 @@ async fn a_task_cancelled_while_queued_leaves_the_queue() {
     assert_eq!(stack.snapshot().total(|lane| lane.admitted_queue), 1);
     stack.idle().await;
 }
+
+#[tokio::test]
+async fn a_queued_client_that_is_told_so_has_its_stream_at_once() {
+    let stack = Stack::small(1, 1, 2).await;
+    let mut client = Scenario::start("told", &[&stack.worker.url()]);
+    client.reaches("queued").await;
+    stack.holds(1, 0, 2).await;
+    client.go_on().await;
+    client.ends_well().await;
+    assert_eq!(stack.snapshot().total(|lane| lane.admitted_queue), 2);
+    stack.idle().await;
+}

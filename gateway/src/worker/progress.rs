@@ -108,17 +108,28 @@ async fn last(answer: Answer) -> Step {
             if head.status == StatusCode::OK && has_events(&head.headers) {
                 return Step::Passes(Box::new(passing));
             }
-            engine_said(&head, passing).await.to_string().into()
+            engine_said(&head, passing).await
         }
         Either::Left(own) => match own.collect().await {
-            Ok(own) => own.to_bytes(),
+            Ok(own) => serde_json::from_slice(&own.to_bytes()).unwrap_or_default(),
             Err(never) => match never {},
         },
         // Nobody answers so to a request that was admitted.
-        Either::Right(Either::Right(_)) => Bytes::new(),
+        Either::Right(Either::Right(_)) => Value::Null,
     };
-    let said = String::from_utf8_lossy(&said);
-    Step::Said(format!("event: error\ndata: {said}\n\n").into())
+    Step::Said(error_event(said))
+}
+
+/// The body of an error as an event. Its members are there once more in `error`, where
+/// readers of streams look for one.
+fn error_event(mut said: Value) -> Bytes {
+    let member = |name: &str| said[name].clone();
+    said["error"] = json!({
+        "message": member("message"),
+        "type": member("type"),
+        "code": member("code"),
+    });
+    format!("event: error\ndata: {said}\n\n").into()
 }
 
 /// An engine's answer that is no stream, as an error of ours with as much of it as is

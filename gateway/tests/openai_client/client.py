@@ -190,7 +190,29 @@ def cancelled(worker):
     asyncio.run(run())
 
 
-SCENARIOS = {each.__name__: each for each in (unchanged, refused, retried, closed, cancelled)}
+def told(worker):
+    """Queued and told of it: the client has its streams at once, passes over the
+    news, and raises an error of its own for what goes wrong then."""
+    to = client(worker)
+    news = {"extra_headers": {"x-admission-progress": "1"}}
+    first = ask(to, ENDLESS, True)
+    next(iter(first))
+    stream = ask(to, 5, True, **news)
+    wrong = to.chat.completions.create(model="another", messages=MESSAGES, stream=True, **news)
+    tell("queued")
+    first.close()
+    texts = [chunk.choices[0].delta.content for chunk in stream]
+    assert sum(bool(text) for text in texts) == 5, texts
+    try:
+        raise AssertionError(f"no error: {list(wrong)}")
+    except openai.APIError as error:
+        assert error.message == "The engine answered 404 Not Found", error.message
+        assert error.body["code"] == 404, error.body
+
+
+SCENARIOS = {
+    each.__name__: each for each in (unchanged, refused, retried, closed, cancelled, told)
+}
 
 if __name__ == "__main__":
     SCENARIOS[sys.argv[1]](*sys.argv[2:])

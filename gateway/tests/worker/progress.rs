@@ -28,7 +28,11 @@ fn error(body: &str) -> Value {
         assert!(news.starts_with(": queued position="), "{body}");
     }
     let data = last.strip_prefix("event: error\ndata: ").unwrap();
-    serde_json::from_str(data).unwrap()
+    let error: Value = serde_json::from_str(data).unwrap();
+    for member in ["message", "type", "code"] {
+        assert_eq!(error[member], error["error"][member], "{body}");
+    }
+    error
 }
 
 #[tokio::test]
