@@ -30,7 +30,7 @@ impl<G: Handle> AdmissionOf<G> {
     pub(crate) fn new(gate: G, arrival: Arrival) -> Self {
         match arrival {
             Arrival::Admitted(hold) => AdmissionOf::Admitted(PermitOf::new(gate, hold)),
-            Arrival::Queued(place) => AdmissionOf::Queued(TicketOf::new(gate, place)),
+            Arrival::Queued(place, due) => AdmissionOf::Queued(TicketOf::new(gate, place, due)),
         }
     }
 }

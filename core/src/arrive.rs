@@ -13,7 +13,9 @@ use crate::word::step::Who;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arrival {
     Admitted(Hold),
-    Queued(Place),
+    /// With how many turns the lane will have had with this request's, if nobody
+    /// leaves. Not part of the place, which stays small enough for registers.
+    Queued(Place, u64),
 }
 
 impl Shared {

@@ -19,16 +19,16 @@ impl Shared {
     /// The request lacks what was `reached`.
     #[cold]
     pub(crate) fn queue_up(&self, lane: u32, reached: Reached) -> Result<Arrival, Rejection> {
-        let place = match self.enqueue(lane, reached)? {
-            (place, Some(lacked)) => return Ok(self.stay(place, lacked)),
-            (place, None) => place,
+        let (place, due) = match self.enqueue(lane, reached)? {
+            (place, due, Some(lacked)) => return Ok(self.stay(place, due, lacked)),
+            (place, due, None) => (place, due),
         };
         // It has come meanwhile, from somebody who saw no flag and is gone. If no turn
         // has offered it, the request tries once more: else those who come after it
         // would be told that they lack what nobody has reached.
         self.ring();
         if !self.withdraw(place) {
-            return Ok(Arrival::Queued(place));
+            return Ok(Arrival::Queued(place, due));
         }
         match self.enter(lane) {
             Ok(hold) => {
@@ -36,18 +36,23 @@ impl Shared {
                 Ok(Arrival::Admitted(hold))
             }
             Err(reached) => {
-                let (place, lacked) = self.enqueue(lane, reached)?;
+                let (place, due, lacked) = self.enqueue(lane, reached)?;
                 if lacked.is_none() {
                     self.ring();
                 }
-                Ok(self.stay(place, lacked.unwrap_or(reached)))
+                Ok(self.stay(place, due, lacked.unwrap_or(reached)))
             }
         }
     }
 
     /// Takes a place in the queue, and makes sure that whoever frees what the request
-    /// lacks knows of it: what that is, or nothing if it lies free.
-    fn enqueue(&self, lane: u32, reached: Reached) -> Result<(Place, Option<Reached>), Rejection> {
+    /// lacks knows of it: what that is, or nothing if it lies free. Between the two is when
+    /// the request's turn is due.
+    fn enqueue(
+        &self,
+        lane: u32,
+        reached: Reached,
+    ) -> Result<(Place, u64, Option<Reached>), Rejection> {
         if self.is_stopped() {
             return Err(Rejection::Stopped);
         }
@@ -63,21 +68,18 @@ impl Shared {
                 return Err(self.refuse_queue(lane, reached, full));
             }
         };
-        let place = Place {
-            due,
-            ..self.slots.occupy(slot, lane)
-        };
+        let place = self.slots.occupy(slot, lane);
         let home = lane.checked_sub(1).map(|home| home as usize);
         let lacked = self.budget.announce(home);
         if self.is_stopped() {
             self.ring();
         }
-        Ok((place, lacked))
+        Ok((place, due, lacked))
     }
 
-    fn stay(&self, place: Place, lacked: Reached) -> Arrival {
+    fn stay(&self, place: Place, due: u64, lacked: Reached) -> Arrival {
         self.lane(place.lane).queue.say_lacked(lacked);
-        Arrival::Queued(place)
+        Arrival::Queued(place, due)
     }
 
     /// Which queue is full for this lane, if one is: its own first.

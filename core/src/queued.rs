@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// Where the request stands in its lane: see [`TicketOf::position`](crate::TicketOf::position).
-    pub(crate) fn position(&self, place: Place) -> u64 {
+    pub(crate) fn position(&self, place: Place, due: u64) -> u64 {
         if self.slots.is_offered(place) {
             return 0;
         }
@@ -65,7 +65,7 @@ impl Shared {
         // Relaxed: an estimate.
         let turns = lane.turns.load(Ordering::Relaxed);
         let queued = lane.queue.read().queued.max(1);
-        place.due.saturating_sub(turns).clamp(1, queued)
+        due.saturating_sub(turns).clamp(1, queued)
     }
 
     /// The request goes back to where it came from, uncounted: true unless it was

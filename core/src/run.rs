@@ -163,7 +163,7 @@ mod tests {
         };
         let shared = Shared::new(settings, Dispatch::Manual, true).unwrap();
         let hold = shared.enter_at_once(None).unwrap();
-        let Ok(Arrival::Queued(place)) = shared.request(None) else {
+        let Ok(Arrival::Queued(place, _)) = shared.request(None) else {
             panic!("it should queue");
         };
         let [waiter, listener] = [(); 2].map(|()| Arc::new(Woken(AtomicBool::new(false))));

@@ -26,8 +26,6 @@ pub(crate) struct Place {
     pub(crate) slot: u32,
     pub(crate) age: u64,
     pub(crate) lane: u32,
-    /// How many turns the lane will have had with this request's, if nobody leaves.
-    pub(crate) due: u64,
 }
 
 /// How a request left its slot.
@@ -62,12 +60,7 @@ impl Slots {
         // ARRIVE, Release: the turn reads the lane after the state.
         here.state.store(age << AGE | WAITING, Ordering::Release);
         chunk.mark(at);
-        Place {
-            slot,
-            age,
-            lane,
-            due: 0,
-        }
+        Place { slot, age, lane }
     }
 
     /// Who comes from now on is at least this old.

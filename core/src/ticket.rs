@@ -28,6 +28,8 @@ pub type OwnedTicket = TicketOf<Gate>;
 pub struct TicketOf<G: Handle> {
     /// Gone once the permit was taken.
     held: Option<(G, Place)>,
+    /// How many turns the lane will have had with this request's, if nobody leaves.
+    due: u64,
 }
 
 /// How a timed wait ended without a permit.
@@ -40,9 +42,10 @@ pub enum WaitError<G: Handle> {
 }
 
 impl<G: Handle> TicketOf<G> {
-    pub(crate) fn new(gate: G, place: Place) -> Self {
+    pub(crate) fn new(gate: G, place: Place, due: u64) -> Self {
         TicketOf {
             held: Some((gate, place)),
+            due,
         }
     }
 
@@ -57,7 +60,7 @@ impl<G: Handle> TicketOf<G> {
     pub fn position(&self) -> u64 {
         self.held
             .as_ref()
-            .map_or(0, |(gate, place)| gate.shared().position(*place))
+            .map_or(0, |(gate, place)| gate.shared().position(*place, self.due))
     }
 
     /// The lane in which it is queued; `None` once it was admitted.
