@@ -226,7 +226,6 @@ async fn over_http_2_queued_bodies_do_not_hold_up_an_upload_that_runs() {
     const QUEUED: u64 = 300;
     let mut bench = Bench::with(limits(1, 1, QUEUED as u32), &[0], |config| {
         config.buffer_budget = 0;
-        config.client_timeout = Duration::from_secs(2);
     })
     .await;
     let stream = TcpStream::connect(bench.worker.addr()).await.unwrap();

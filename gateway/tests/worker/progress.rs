@@ -232,7 +232,8 @@ async fn whatever_else_comes_is_one_error_event() {
             (Fails::Says(coded), 502, "Bad Gateway", "\x1f".into()),
         ] {
             let mut bench = bench(1, |config| {
-                config.engine_idle_timeout = Some(Duration::from_millis(200));
+                let silent = matches!(fails, Fails::Silent);
+                config.engine_idle_timeout = silent.then_some(Duration::from_secs(1));
             })
             .await;
             let (streaming, held) = bench.streaming().await;
