@@ -12,6 +12,7 @@
 //! | [`scrape`] | metrics of others, read |
 //! | [`engine`] | a simulated engine |
 //! | [`worker`] | the gate in front of an engine |
+//! | [`monitor`](mod@monitor) | the load of workers, and which are busy |
 //! | [`size`] | a waiting limit from what was measured |
 //! | [`load`] | a load generator |
 //! | [`policy`] | the policy's file |
@@ -24,6 +25,7 @@ pub mod config;
 pub mod demo;
 pub mod engine;
 pub mod load;
+pub mod monitor;
 pub mod policy;
 pub mod program;
 pub mod proxy;
