@@ -244,3 +244,7 @@ fn is_true(text: &str) -> bool {
     let text = text.trim().to_ascii_lowercase();
     ["1", "true", "yes", "on"].contains(&text.as_str())
 }
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

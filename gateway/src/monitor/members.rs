@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -55,6 +55,16 @@ impl Default for MonitorSettings {
 /// last one.
 #[derive(Clone, Debug)]
 pub struct Monitor(Arc<Inner>);
+
+/// A monitor, as long as someone else has it.
+#[derive(Debug)]
+pub(super) struct WeakMonitor(Weak<Inner>);
+
+impl WeakMonitor {
+    pub fn upgrade(&self) -> Option<Monitor> {
+        self.0.upgrade().map(Monitor)
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -190,6 +200,10 @@ impl Monitor {
     #[must_use]
     pub fn render(&self) -> String {
         snapshot::render(&self.snapshot())
+    }
+
+    pub(super) fn downgrade(&self) -> WeakMonitor {
+        WeakMonitor(Arc::downgrade(&self.0))
     }
 
     pub(super) fn table(&self) -> &Table {

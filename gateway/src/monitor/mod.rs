@@ -15,9 +15,10 @@
 //! | `table` | the thresholds in force, by model |
 //! | [`snapshot`] | what metrics say of the workers |
 //! | [`member`], [`held`] | one worker, watched; what a request takes of it |
-//! | [`page`] | what a metrics page says |
+//! | `names`, [`page`] | what a metrics page says |
 //! | `scrape` | a metrics page, read now and then |
 //! | [`members`] | all workers, and the thresholds that they are judged by |
+//! | [`sources`] | thresholds that nothing is known to judge by |
 //! | [`args`] | flags and environment |
 //! | [`admin`] | `/busy_threshold` |
 
@@ -28,6 +29,7 @@ pub mod held;
 pub mod load;
 pub mod member;
 pub mod members;
+mod names;
 mod own;
 pub mod page;
 mod ratio;
@@ -35,6 +37,7 @@ mod reported;
 pub mod sample;
 mod scrape;
 pub mod snapshot;
+pub mod sources;
 mod state;
 mod table;
 pub mod threshold;

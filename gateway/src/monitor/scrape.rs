@@ -36,7 +36,8 @@ pub(super) async fn run(member: Member, page: Fetch, interval: Duration) {
                 }
                 failures = 0;
                 // What it says is no older than the question.
-                member.observe(Source::Scrape, &page::read(&text), asked);
+                let block_size = member.0.settings.block_size;
+                member.observe(Source::Scrape, &page::read(&text, block_size), asked);
             }
             Err(error) => {
                 failed(&member, &error, failures);

@@ -155,7 +155,8 @@ impl State {
         let ids = self.ids();
         let ranks = ids.iter().map(|rank| self.rank_load(*rank, &ids, now, ttl));
         let ranks: Vec<RankLoad> = ranks.collect();
-        let told: u64 = ranks.iter().map(|rank| rank.running).sum();
+        let told = ranks.iter().map(|rank| rank.running);
+        let told = told.fold(0, u64::saturating_add);
         let unranked = if ids.len() == 1 {
             0
         } else {
@@ -269,3 +270,7 @@ fn signals(own: Share) -> Signals {
 fn newest(moment: &mut Option<Instant>, at: Instant) {
     *moment = (*moment).max(Some(at));
 }
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;
