@@ -147,17 +147,24 @@ fn post(monitor: &Monitor, content_type: Option<&str>, body: &[u8]) -> Result<Va
 
 /// Bad JSON is told from JSON that is something else.
 fn read(body: &[u8]) -> Result<Change, Failed> {
-    serde_json::from_slice(body).map_err(|error| {
-        if error.is_data() {
-            let said = format!("The body is JSON of another shape: {error}");
-            (StatusCode::UNPROCESSABLE_ENTITY, said)
-        } else {
-            (
-                StatusCode::BAD_REQUEST,
-                format!("The body is not JSON: {error}"),
-            )
-        }
-    })
+    let value: Value = serde_json::from_slice(body).map_err(|error| {
+        (
+            StatusCode::BAD_REQUEST,
+            format!("The body is not JSON: {error}"),
+        )
+    })?;
+    let wrong = |why: String| {
+        let said = format!("The body is JSON of another shape: {why}");
+        (StatusCode::UNPROCESSABLE_ENTITY, said)
+    };
+    // An array would be taken for the fields in their order.
+    if !value.is_object() {
+        return Err(wrong(
+            "expected an object with a member \"model\"".to_owned(),
+        ));
+    }
+    // From the text once more, so that members that come twice are seen.
+    serde_json::from_slice(body).map_err(|error| wrong(error.to_string()))
 }
 
 fn is_json(content_type: &str) -> bool {
