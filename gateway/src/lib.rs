@@ -9,6 +9,7 @@
 //! | [`cli`] | what the commands have in common |
 //! | [`config`] | the gate's limits, from flags and environment |
 //! | [`proxy`] | what stands between a client and an engine |
+//! | [`server`] | what worker and frontend have in common |
 //! | [`scrape`] | metrics of others, read |
 //! | [`engine`] | a simulated engine |
 //! | [`worker`] | the gate in front of an engine |
@@ -30,6 +31,7 @@ pub mod policy;
 pub mod program;
 pub mod proxy;
 pub mod scrape;
+pub mod server;
 pub mod simulate;
 pub mod size;
 pub mod worker;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tidegate::{Gate, Lane, Overload};
 use tracing::{Level, debug, enabled};
 
-use super::named::Named;
+use crate::server::named::Named;
 
 /// The request entered at once.
 pub(super) fn admitted(named: &Named, lane: Lane) {

@@ -2,27 +2,21 @@
 //! that do not get in.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::EXPECT;
 use http::{HeaderMap, StatusCode};
-use http_body_util::BodyExt;
 use tidegate::{AdmissionOwned, Rejection};
 use tracing::debug;
 
 use super::answer::{Answer, error};
 use super::decision::{self, Queued};
-use super::named::Named;
 use super::refusal::refusal;
 use super::shared::Shared;
 use super::slot::Slot;
 use crate::proxy::request_body::{BodyError, RequestBody};
 use crate::proxy::{headers, rank_field};
-
-/// How much of a refused request's body is read and thrown away, and for how
-/// long, so that its client gets to read the answer.
-const DISCARD_BYTES: usize = 1 << 20;
-const DISCARD_TIME: Duration = Duration::from_secs(2);
+use crate::server::discard::discard;
+use crate::server::named::Named;
 
 /// Waits for the gate. `Err` is the answer of a request that does not get in,
 /// whose body is then thrown away.
@@ -125,22 +119,4 @@ fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> Box<Answer>
 
 fn unavailable(message: &str) -> Box<Answer> {
     Box::new(error(StatusCode::SERVICE_UNAVAILABLE, message))
-}
-
-/// Reads on for a client that is still sending what nobody wants, within
-/// bounds. Then the connection closes, or the HTTP/2 stream ends.
-fn discard(body: RequestBody) {
-    let Some(mut rest) = body.into_rest() else {
-        return;
-    };
-    tokio::spawn(tokio::time::timeout(DISCARD_TIME, async move {
-        let mut room = DISCARD_BYTES;
-        while let Some(Ok(frame)) = rest.frame().await {
-            let len = frame.data_ref().map_or(0, bytes::Bytes::len);
-            match room.checked_sub(len) {
-                Some(left) => room = left,
-                None => return,
-            }
-        }
-    }));
 }

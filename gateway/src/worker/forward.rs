@@ -1,6 +1,5 @@
 //! A request's way: its route, the gate, the engine, and back.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,10 +9,8 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use tracing::{debug, warn};
 
-use super::answer::{Answer, Body, error};
-use super::busy::{Counted, InProgress};
+use super::answer::{Answer, error};
 use super::enter::enter;
-use super::named::Named;
 use super::own;
 use super::routes::Route;
 use super::shared::Shared;
@@ -25,6 +22,8 @@ use crate::proxy::paced::Paced;
 use crate::proxy::relay::Relay;
 use crate::proxy::request_body::RequestBody;
 use crate::proxy::silence::Silence;
+use crate::server::causes::causes;
+use crate::server::named::Named;
 
 /// Answers one request. Dropping the future, which is what happens when the
 /// client leaves, cancels the request wherever it is. `trusted` is whether the
@@ -33,8 +32,7 @@ pub(super) async fn handle(
     shared: Arc<Shared>,
     mut request: Request<Incoming>,
     trusted: bool,
-    progress: InProgress,
-) -> Result<Response<Counted<Body>>, Infallible> {
+) -> Answer {
     let crossing = request.headers_mut();
     headers::hide_secrets(crossing);
     headers::remove_hop_by_hop(crossing);
@@ -65,7 +63,7 @@ pub(super) async fn handle(
         .headers_mut()
         .entry(headers::REQUEST_ID)
         .or_insert(named.into_id());
-    Ok(answer.map(|body| Counted::new(body, progress)))
+    answer
 }
 
 /// Sends a request on, through the gate if `gated`, which then is whether its
@@ -142,17 +140,6 @@ fn failed(shared: &Shared, named: &Named, status: StatusCode, why: &dyn std::err
         ),
         None => debug!(id, traceparent, error, "no answer from the engine"),
     }
-}
-
-/// An error with what is behind it, on one line.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 async fn relay(

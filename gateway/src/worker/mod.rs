@@ -8,7 +8,6 @@
 //! | `error` | why there is no worker |
 //! | [`prefix`] | what may go before a metric's name |
 //! | [`trust`] | which clients are believed |
-//! | `path` | what paths mean |
 //! | [`routes`] | which requests are gated |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
 //! | `answer`, [`refusal`] | what the worker says itself |
@@ -17,17 +16,13 @@
 //! | `shared` | what every request needs |
 //! | `pages` | where engines tell their size |
 //! | [`report`] | how the gate learns the engine's size |
-//! | `busy` | whether a connection has a request in progress |
 //! | `own` | the worker's own routes |
-//! | `named` | what identifies a request in the log |
 //! | `decision` | what the gate decided, in the log |
 //! | `enter` | a gated request's way in |
 //! | `forward` | a request's way: gate, engine, and back |
-//! | `serve` | connections |
 
 mod answer;
 pub mod args;
-mod busy;
 pub mod config;
 mod decision;
 mod enter;
@@ -36,15 +31,12 @@ mod forward;
 mod known;
 mod legacy;
 pub mod metrics;
-mod named;
 mod own;
 mod pages;
-mod path;
 pub mod prefix;
 pub mod refusal;
 pub mod report;
 pub mod routes;
-mod serve;
 mod shared;
 pub mod slot;
 pub mod trust;
@@ -70,9 +62,9 @@ use crate::cli::files;
 use crate::cli::sparing::Sparing;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
+use crate::server::serve::{self, Purpose, Tasks};
 use metrics::Metrics;
 use routes::Routes;
-use serve::{Purpose, Tasks};
 use shared::Shared;
 use slot::Drain;
 
@@ -147,13 +139,22 @@ impl Worker {
         let admin = config.admin_listen.map(serve::listen).transpose()?;
         let admin_addr = admin.as_ref().map(TcpListener::local_addr).transpose()?;
         let tasks = Arc::new(Tasks::default());
-        let traffic = Some((listener, Purpose::Traffic));
-        let operations = admin.map(|listener| (listener, Purpose::Operations));
-        for (listener, purpose) in traffic.into_iter().chain(operations) {
-            let (shared, of) = (Arc::clone(&shared), Arc::clone(&tasks));
-            tasks
-                .all
-                .spawn(serve::accept(listener, purpose, shared, of));
+        let patience = shared.client_timeout;
+        tasks.all.spawn({
+            let shared = Arc::clone(&shared);
+            let answer = move |request, peer| {
+                let trusted = shared.trust.covers(peer);
+                forward::handle(Arc::clone(&shared), request, trusted)
+            };
+            let of = Arc::clone(&tasks);
+            serve::accept(listener, Purpose::Traffic, patience, answer, of)
+        });
+        if let Some(listener) = admin {
+            let shared = Arc::clone(&shared);
+            let answer = move |request, _| own::only(Arc::clone(&shared), request);
+            let of = Arc::clone(&tasks);
+            let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);
+            tasks.all.spawn(accepting);
         }
         spawn_until_stopped(&tasks, {
             let shared = Arc::clone(&shared);

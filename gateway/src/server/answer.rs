@@ -1,0 +1,39 @@
+//! Answers of our own, and the type of every answer.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+use http_body_util::{Either, Full};
+use serde_json::{Value, json};
+
+use crate::proxy::paced::Paced;
+use crate::proxy::relay::Relay;
+
+/// A body of our own, or one that passes through, during which a request holds `H`.
+pub type Body<H> = Either<Full<Bytes>, Either<Relay<H>, Paced<H>>>;
+
+/// An answer to a client.
+pub type Answer<H> = Response<Body<H>>;
+
+/// Plain text or JSON of our own.
+pub fn own<H>(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer<H> {
+    let mut answer = Response::new(Either::Left(Full::new(body.into())));
+    *answer.status_mut() = status;
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// JSON of our own.
+pub fn json_body<H>(status: StatusCode, body: &Value) -> Answer<H> {
+    own(status, "application/json", body.to_string())
+}
+
+/// An error in the shape that all of ours have: the members `message`, `type`
+/// and `code`, which is the status.
+pub fn error<H>(status: StatusCode, message: &str) -> Answer<H> {
+    let kind = status.canonical_reason().unwrap_or("Error");
+    let body = json!({ "message": message, "type": kind, "code": status.as_u16() });
+    json_body(status, &body)
+}
