@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -38,7 +38,7 @@ pub enum BodyError {
     TooLarge(u64),
     /// The memory to read it into was taken by others for so long.
     #[error(
-        "other requests' bodies took all of --buffer-budget for {0:?}, and this one's was to be read for its rank"
+        "other requests' bodies took all of --buffer-budget for {0:?}, and this one's had to be read first"
     )]
     NoRoom(Duration),
 }
@@ -80,6 +80,15 @@ impl RequestBody {
         Self {
             rest: Some(rest),
             patience: Some(Patience::new(patience)),
+            ..Self::default()
+        }
+    }
+
+    /// A body of these bytes.
+    #[must_use]
+    pub fn of(bytes: Bytes) -> Self {
+        Self {
+            ahead: VecDeque::from([(Frame::data(bytes), None)]),
             ..Self::default()
         }
     }
@@ -156,6 +165,26 @@ impl RequestBody {
             self.ahead.push_back((frame, room));
         }
         Ok(())
+    }
+
+    /// What has been read and not passed on, in one piece, and the room that it
+    /// takes. Trailers are left out.
+    #[must_use]
+    pub fn into_read(self) -> (Bytes, Vec<OwnedSemaphorePermit>) {
+        let mut rooms = Vec::new();
+        let mut pieces: VecDeque<Bytes> = VecDeque::new();
+        for (frame, room) in self.ahead {
+            pieces.extend(frame.into_data());
+            rooms.extend(room);
+        }
+        if pieces.len() < 2 {
+            return (pieces.pop_front().unwrap_or_default(), rooms);
+        }
+        let mut whole = BytesMut::with_capacity(pieces.iter().map(Bytes::len).sum());
+        while let Some(piece) = pieces.pop_front() {
+            whole.extend_from_slice(&piece);
+        }
+        (whole.freeze(), rooms)
     }
 
     /// What has been read and not passed on, piece by piece.
