@@ -14,6 +14,7 @@
 //! | [`engine`] | a simulated engine |
 //! | [`worker`] | the gate in front of an engine |
 //! | [`monitor`](mod@monitor) | the load of workers, and which are busy |
+//! | [`frontend`](mod@frontend) | requests sent to workers, or refused |
 //! | [`size`] | a waiting limit from what was measured |
 //! | [`load`] | a load generator |
 //! | [`policy`] | the policy's file |
@@ -25,6 +26,7 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 pub mod engine;
+pub mod frontend;
 pub mod load;
 pub mod monitor;
 pub mod policy;

@@ -159,6 +159,8 @@ impl RequestBody {
         while let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await {
             let frame = frame?;
             let room = held.as_mut().and_then(|held| held.split(len(&frame)));
+            // More than was expected: not waited for, so that none holds the others up.
+            let room = room.or_else(|| budget.take_now(len(&frame)));
             if room.is_none() {
                 return Err(BodyError::TooLarge(most.into()));
             }

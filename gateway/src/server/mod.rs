@@ -21,3 +21,16 @@ pub(crate) mod discard;
 pub(crate) mod named;
 pub(crate) mod path;
 pub(crate) mod serve;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Where to send requests to that a server at `addr` is to get, from this machine.
+pub(crate) fn url_of(mut addr: SocketAddr) -> String {
+    if addr.ip().is_unspecified() {
+        addr.set_ip(match addr.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("http://{addr}")
+}

@@ -151,11 +151,11 @@ impl WorkerConfig {
     }
 }
 
-fn default_status() -> StatusCode {
+pub(crate) fn default_status() -> StatusCode {
     StatusCode::from_u16(OVERLOADED).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
 }
 
-fn status_from_environment() -> StatusCode {
+pub(crate) fn status_from_environment() -> StatusCode {
     let Some(value) = std::env::var_os(STATUS_VARIABLE) else {
         return default_status();
     };

@@ -42,7 +42,7 @@ pub mod slot;
 pub mod trust;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -63,6 +63,7 @@ use crate::cli::sparing::Sparing;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
 use crate::server::serve::{self, Purpose, Tasks};
+use crate::server::url_of;
 use metrics::Metrics;
 use routes::Routes;
 use shared::Shared;
@@ -190,14 +191,7 @@ impl Worker {
     /// Where to send requests to, from this machine.
     #[must_use]
     pub fn url(&self) -> String {
-        let mut addr = self.addr;
-        if addr.ip().is_unspecified() {
-            addr.set_ip(match addr.ip() {
-                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        format!("http://{addr}")
+        url_of(self.addr)
     }
 
     /// The gate that it serves.
