@@ -8,6 +8,7 @@ use http::StatusCode;
 
 use super::args::FrontendArgs;
 use super::check::Pace;
+use super::mark::OUT;
 use super::pick::RouterMode;
 use crate::monitor::MonitorSettings;
 use crate::monitor::args::{process_environment, resolve};
@@ -39,6 +40,8 @@ pub struct FrontendConfig {
     pub health_interval: Duration,
     /// How long a check may take.
     pub health_timeout: Duration,
+    /// How long a worker that refused is left out at most.
+    pub mark_time: Duration,
     /// How long a worker may be silent; `None` is for ever.
     pub worker_idle_timeout: Option<Duration>,
     /// Bytes that one body may have.
@@ -70,6 +73,7 @@ impl FrontendConfig {
             retry_after: true,
             health_interval: Duration::from_secs(1),
             health_timeout: Duration::from_secs(2),
+            mark_time: OUT,
             worker_idle_timeout: None,
             max_body: 64 << 20,
             buffer_budget: 512 << 20,

@@ -1,6 +1,7 @@
 //! One worker, as the frontend knows it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -29,7 +30,7 @@ pub struct Member {
 }
 
 /// What is known of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) health: Health,
     pub(super) served: Served,
@@ -37,14 +38,25 @@ pub(super) struct Known {
 }
 
 impl Member {
-    pub(super) fn new(id: u64, http: Engine, watched: monitor::Member) -> Self {
+    /// Nothing of it is known. A refusal counts for `mark_time`.
+    pub(super) fn new(
+        id: u64,
+        http: Engine,
+        watched: monitor::Member,
+        mark_time: Duration,
+    ) -> Self {
+        let known = Known {
+            health: Health::default(),
+            served: Served::default(),
+            mark: Mark::new(mark_time),
+        };
         Self {
             id,
             http,
             watched,
             hops: Hops::default(),
             recheck: Notify::new(),
-            known: Mutex::default(),
+            known: Mutex::new(known),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio_util::task::AbortOnDropHandle;
@@ -21,17 +22,19 @@ pub(super) struct Members {
     all: ArcSwap<Vec<Arc<Member>>>,
     monitor: Monitor,
     pace: Pace,
+    mark_time: Duration,
     next_id: AtomicU64,
     /// What checks them; a worker's check ends with its entry.
     checks: Mutex<Vec<(u64, AbortOnDropHandle<()>)>>,
 }
 
 impl Members {
-    pub(super) fn new(monitor: Monitor, pace: Pace) -> Self {
+    pub(super) fn new(monitor: Monitor, pace: Pace, mark_time: Duration) -> Self {
         Self {
             all: ArcSwap::default(),
             monitor,
             pace,
+            mark_time,
             next_id: AtomicU64::new(0),
             checks: Mutex::default(),
         }
@@ -52,7 +55,7 @@ impl Members {
             page: Some(PageUrl::of(url.clone(), "/metrics")),
             ..Joining::new(id)
         })?;
-        let member = Arc::new(Member::new(id, Engine::new(url)?, watched));
+        let member = Arc::new(Member::new(id, Engine::new(url)?, watched, self.mark_time));
         info!(worker = id, url = %member.url(), "a worker is added");
         let (checked, pace) = (Arc::clone(&member), self.pace);
         let check = tokio::spawn(async move { check::run(&checked, pace).await });

@@ -107,7 +107,7 @@ impl Frontend {
     pub fn start(config: FrontendConfig) -> io::Result<Self> {
         let pace = config.pace();
         let monitor = Monitor::new(config.monitor);
-        let members = Members::new(monitor.clone(), pace);
+        let members = Members::new(monitor.clone(), pace, config.mark_time);
         let block_size = monitor.settings().block_size;
         let shared = Arc::new(Shared {
             members,

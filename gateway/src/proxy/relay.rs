@@ -192,6 +192,10 @@ impl<H: Hold> Body for Relay<H> {
                     remove_admission(trailers);
                 }
                 this.heard();
+                // Nobody asks for more behind an end that is known.
+                if this.engine.as_ref().is_some_and(Incoming::is_end_stream) {
+                    this.release(true);
+                }
                 return Poll::Ready(Some(Ok(frame)));
             }
             Poll::Ready(Some(Err(error))) => {

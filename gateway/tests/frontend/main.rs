@@ -1,0 +1,20 @@
+//! The frontend over real sockets, before workers that do exactly what a test tells
+//! them to, before real workers, and before engines without one.
+
+mod asking;
+mod busy;
+mod codes;
+mod failing;
+mod leaving;
+mod lifecycle;
+mod measuring;
+mod models;
+mod modes;
+mod passing;
+mod refusing;
+mod scripted;
+mod support;
+mod thresholds;
+mod together;
+#[path = "../worker/wire.rs"]
+mod wire;
