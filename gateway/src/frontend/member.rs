@@ -78,6 +78,12 @@ impl Member {
         self.known().served.clone()
     }
 
+    /// What became of what was sent there.
+    #[must_use]
+    pub fn hops(&self) -> &Hops {
+        &self.hops
+    }
+
     /// Takes in what it serves now.
     pub(super) fn serves(&self, served: Served) {
         self.watched.serves(served.names().cloned());

@@ -16,5 +16,7 @@ mod scripted;
 mod support;
 mod thresholds;
 mod together;
+// Each test file uses its own part of this.
+#[allow(dead_code)]
 #[path = "../worker/wire.rs"]
 mod wire;
