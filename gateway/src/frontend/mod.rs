@@ -20,6 +20,7 @@
 //! | `refusal`, `answer` | a worker's refusal; what the frontend says itself |
 //! | [`args`], [`config`] | flags, and everything that makes a frontend |
 //! | `shared` | what every request needs |
+//! | `unsourced` | thresholds that nothing is known to judge by |
 //! | `attempt` | one request, sent to one worker once |
 //! | `route` | a request's way: who gets it, and who gets it next |
 //! | `own` | the frontend's own routes |
@@ -49,6 +50,7 @@ mod refusal;
 mod route;
 mod shared;
 pub mod tokens;
+mod unsourced;
 
 use std::io;
 use std::net::SocketAddr;
@@ -138,7 +140,9 @@ impl Frontend {
         tasks.all.spawn({
             let (shared, stop) = (Arc::clone(&shared), tasks.stop.clone());
             async move {
-                stop.run_until_cancelled(upkeep(&shared)).await;
+                let always =
+                    async { tokio::join!(upkeep(&shared), unsourced::warn_of_thresholds(&shared)) };
+                stop.run_until_cancelled(always).await;
             }
         });
         info!(%addr, workers = shared.members.all().len(), "frontend listens");

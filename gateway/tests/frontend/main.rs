@@ -11,7 +11,10 @@ mod measuring;
 mod models;
 mod modes;
 mod passing;
+#[path = "../program/mod.rs"]
+mod program;
 mod refusing;
+mod running;
 mod scripted;
 mod support;
 mod thresholds;
