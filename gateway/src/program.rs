@@ -47,10 +47,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run engines, workers and traffic on this machine (also what no command does).
+    /// Run engines, workers, a frontend and traffic here (also what no command does).
     ///
-    /// Two simulated engines, the gate before each, and a bursty load that is now and
-    /// then too much for them, so that there is something to queue and to refuse.
+    /// Two simulated engines, the gate before each, a frontend before both, and a bursty
+    /// load that is now and then too much for them, so that there is something to queue and to refuse.
     #[command(after_help = help::DEMO)]
     Demo(DemoArgs),
 

@@ -3,6 +3,7 @@
 //!
 //! Workers' series are made anew for each page, so that they go with their worker.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
@@ -33,6 +34,8 @@ const BUCKETS: [f64; 14] = [
 pub(super) struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
+    /// Requests of all models together, by outcome.
+    totals: [AtomicU64; Outcome::ALL.len()],
 }
 
 /// How a request is labelled. `model` is a name that a worker serves, or `unknown`.
@@ -83,6 +86,7 @@ impl Metrics {
         Ok(Self {
             handle: recorder.handle(),
             recorder,
+            totals: Default::default(),
         })
     }
 
@@ -119,6 +123,8 @@ impl Metrics {
             vec![model.clone(), endpoint, outcome_label.clone()],
         );
         self.recorder.register_counter(&key, &METADATA).increment(1);
+        // Relaxed: a statistic, nothing is read through it.
+        self.totals[outcome as usize].fetch_add(1, Ordering::Relaxed);
         if outcome == Outcome::Rejected {
             self.rejections(labels).increment(1);
         }
@@ -127,6 +133,11 @@ impl Metrics {
         if let Some(first_token) = first_token {
             self.observe(FIRST_TOKEN, vec![model], first_token);
         }
+    }
+
+    /// Requests of any model that ended so.
+    pub(super) fn total(&self, outcome: Outcome) -> u64 {
+        self.totals[outcome as usize].load(Ordering::Relaxed)
     }
 
     fn rejections(&self, labels: &Labels) -> metrics::Counter {

@@ -20,6 +20,7 @@
 //! | `refusal`, `answer` | a worker's refusal; what the frontend says itself |
 //! | [`args`], [`config`] | flags, and everything that makes a frontend |
 //! | `shared` | what every request needs |
+//! | `tallies` | what was counted, for those in the same process |
 //! | `unsourced` | thresholds that nothing is known to judge by |
 //! | `attempt` | one request, sent to one worker once |
 //! | `route` | a request's way: who gets it, and who gets it next |
@@ -49,6 +50,7 @@ mod record;
 mod refusal;
 mod route;
 mod shared;
+mod tallies;
 pub mod tokens;
 mod unsourced;
 
@@ -67,6 +69,8 @@ pub use config::FrontendConfig;
 pub use held::Held;
 pub use member::Member;
 pub use pick::RouterMode;
+pub use record::Outcome;
+pub use tallies::Tallies;
 
 use crate::cli::files;
 use crate::cli::sparing::Sparing;
@@ -181,6 +185,12 @@ impl Frontend {
     #[must_use]
     pub fn workers(&self) -> Vec<Arc<Member>> {
         self.shared.members.all().to_vec()
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn tallies(&self) -> Tallies {
+        Tallies(Arc::clone(&self.shared))
     }
 
     /// What watches their load.

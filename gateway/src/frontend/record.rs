@@ -10,7 +10,7 @@ use super::metrics::{Labels, Metrics};
 
 /// How a request ended, as its client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// Answered.
     Ok,
     /// Refused: every worker was overloaded.
@@ -26,8 +26,19 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Ok,
+        Self::Rejected,
+        Self::Unavailable,
+        Self::ClientError,
+        Self::WorkerError,
+        Self::Left,
+    ];
+
     /// The metrics label.
-    pub(super) fn label(self) -> &'static str {
+    #[must_use]
+    pub fn label(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Rejected => "rejected",

@@ -2,7 +2,7 @@
 
 pub const PROGRAM: &str = "\
 Start here:
-  tidegate                       engines, workers and traffic on this machine; Ctrl-C stops them
+  tidegate                       engines, workers, frontend and traffic on this machine; Ctrl-C stops them
   tidegate worker --help         the gate in front of an engine of your own
   tidegate frontend --help       one address before many workers
   tidegate config --help         which limits would be in force, and why
