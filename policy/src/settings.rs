@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::class::{Class, Classes, Slo};
+use crate::fairness::{self, By};
 use crate::{cold_start, fill, headroom, limit, profile, published, sampler};
 
 /// A policy's settings, all in range.
@@ -24,6 +25,10 @@ pub struct Settings {
     pub fill_below: f64,
     /// The share of memory from which critical classes go first, 0 to 1.
     pub critical_from: f64,
+    /// What is shared in proportion to the classes' weights.
+    pub fair_by: By,
+    /// The least share of admissions of a class that waits, 0 to 1.
+    pub floor: f64,
     /// The classes, and the ways to one.
     pub classes: Classes,
 }
@@ -41,6 +46,8 @@ impl Settings {
             cold_start: cold_start::Settings::default(),
             fill_below: fill::FILL_BELOW,
             critical_from: headroom::CRITICAL_FROM,
+            fair_by: By::default(),
+            floor: fairness::FLOOR,
             classes,
         }
     }

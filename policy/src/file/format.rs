@@ -9,6 +9,7 @@ use toml::Spanned;
 use super::classes::{ClassTable, Named};
 use super::error::FileError;
 use super::values;
+use crate::fairness::{self, By};
 use crate::settings::Settings;
 use crate::{cold_start, fill, headroom, limit, profile, published, sampler};
 
@@ -23,6 +24,7 @@ pub(super) struct File {
     cold_start: ColdStart,
     batch: Batch,
     memory: Memory,
+    fairness: Fairness,
     class: Vec<Spanned<ClassTable>>,
     api_keys: BTreeMap<String, Spanned<String>>,
     models: BTreeMap<String, Spanned<String>>,
@@ -70,6 +72,21 @@ struct Memory {
     critical_from: f64,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Fairness {
+    by: ByName,
+    #[serde(deserialize_with = "values::share")]
+    floor: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ByName {
+    Tokens,
+    Requests,
+}
+
 impl Default for File {
     fn default() -> Self {
         File {
@@ -80,6 +97,7 @@ impl Default for File {
             cold_start: ColdStart::default(),
             batch: Batch::default(),
             memory: Memory::default(),
+            fairness: Fairness::default(),
             class: Vec::new(),
             api_keys: BTreeMap::new(),
             models: BTreeMap::new(),
@@ -136,6 +154,15 @@ impl Default for Memory {
     }
 }
 
+impl Default for Fairness {
+    fn default() -> Self {
+        Fairness {
+            by: ByName::Tokens,
+            floor: fairness::FLOOR,
+        }
+    }
+}
+
 impl File {
     /// What the file amounts to.
     pub(super) fn settings(self, text: &str) -> Result<Settings, FileError> {
@@ -152,6 +179,11 @@ impl File {
             },
             fill_below: self.batch.fill_below,
             critical_from: self.memory.critical_from,
+            fair_by: match self.fairness.by {
+                ByName::Tokens => By::Tokens,
+                ByName::Requests => By::Requests,
+            },
+            floor: self.fairness.floor,
             classes: Named {
                 default: self.default_class,
                 classes: self.class,

@@ -22,7 +22,7 @@ mod events;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::class::ClassId;
+use crate::class::{Class, ClassId};
 use crate::cold_start::ColdStart;
 use crate::drain::Drain;
 use crate::headroom;
@@ -90,7 +90,7 @@ impl Judge {
             cold_factor: 1.0,
             drains: vec![Drain::default(); classes.len()],
             models: HashMap::new(),
-            rates: classes.iter().map(|c| c.rate.map(Bucket::new)).collect(),
+            rates: rates(classes),
             settings,
             inside: 0,
             promised: 0,
@@ -117,6 +117,28 @@ impl Judge {
         self.inside
     }
 
+    /// New settings. What was learned of a class stays with the one of the same
+    /// name, and what was learned of models stays; rates start full.
+    pub fn reload(&mut self, settings: Settings) {
+        let (old, new) = (&self.settings.classes, &settings.classes);
+        let drains = new.all().iter().map(|class| {
+            let before = old.named(&class.name).ok();
+            let drain = before.and_then(|id| self.drains.get(id.0));
+            drain.cloned().unwrap_or_default()
+        });
+        self.drains = drains.collect();
+        self.rates = rates(new.all());
+        if settings.cold_start != self.settings.cold_start {
+            self.cold = ColdStart::new(settings.cold_start);
+        }
+        self.settings = settings;
+    }
+
+    /// The engine told its size, or the gate's limits were moved.
+    pub fn resize(&mut self, size: EngineSize) {
+        self.size = size;
+    }
+
     /// Takes a new reading of the state; one that is not fresh fails open.
     pub fn observe(&mut self, now: Duration, reading: &Reading) {
         self.state = reading.fresh().copied();
@@ -125,10 +147,17 @@ impl Judge {
         self.cold_factor = self.cold.observe(now, idle_ms);
     }
 
-    /// The limit in force, for the gate.
+    /// The limit in force, over all ranks.
     #[must_use]
     pub fn limit(&self) -> u32 {
-        self.factors().limit(self.size.request_limit)
+        self.limit_of(self.size.request_limit)
+    }
+
+    /// The limit in force in the place of this one: for the gate, which limits
+    /// each rank.
+    #[must_use]
+    pub fn limit_of(&self, limit: u32) -> u32 {
+        self.factors().limit(limit)
     }
 
     /// The profile of a request: its need is its input and what it may generate,
@@ -173,6 +202,10 @@ impl Judge {
     fn model(&self, name: &str) -> Option<&ModelLatency> {
         self.models.get(name).or_else(|| self.models.get(""))
     }
+}
+
+fn rates(classes: &[Class]) -> Vec<Option<Bucket>> {
+    classes.iter().map(|c| c.rate.map(Bucket::new)).collect()
 }
 
 #[cfg(test)]
