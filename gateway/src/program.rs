@@ -59,7 +59,7 @@ enum Command {
     /// Passes everything through and decides, for requests that generate, whether they
     /// enter the engine, wait in the queue, or are refused with status 529.
     #[command(after_help = help::WORKER)]
-    Worker(WorkerArgs),
+    Worker(Box<WorkerArgs>),
 
     /// Send requests to workers, and refuse when all of them have too much to do.
     ///
@@ -163,7 +163,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         }
         Some(Command::Worker(args)) => with_stop(async |stop| {
             let (listen, admin) = (args.listen, args.admin_listen);
-            let ended = worker::run(args, stop).await;
+            let ended = worker::run(*args, stop).await;
             ended.map_err(|error| not_listening(listen, admin, &error))
         }),
         Some(Command::Frontend(args)) => with_stop(async |stop| {

@@ -175,6 +175,6 @@ mod tests {
         for reason in Reason::ALL {
             assert_eq!((counts.refused(reason), counts.waited(reason)), (1, 1));
         }
-        assert_eq!((counts.admitted, counts.refused_in_all()), (0, 8));
+        assert_eq!((counts.admitted, counts.refused_in_all()), (0, 9));
     }
 }

@@ -10,6 +10,7 @@
 //! | [`watched`] | clients that leave |
 //! | [`patience`] | clients that send slowly |
 //! | [`headers`] | which headers cross |
+//! | `pieces` | a body in pieces, read as one |
 //! | [`rank_field`] | the rank in a body |
 //! | `sse` | events out of a stream's bytes |
 //! | `shapes` | what an event or an answer means |
@@ -29,6 +30,7 @@ pub mod first_token;
 pub mod headers;
 pub mod paced;
 pub mod patience;
+pub(crate) mod pieces;
 pub mod rank_field;
 pub mod relay;
 pub mod request_body;

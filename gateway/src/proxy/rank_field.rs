@@ -1,11 +1,12 @@
 //! The rank that a request's body asks for.
 
 use std::fmt;
-use std::io::{self, Read};
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use thiserror::Error;
+
+use super::pieces::Pieces;
 
 /// The member that names it, as SGLang calls it.
 const FIELD: &str = "data_parallel_rank";
@@ -22,7 +23,7 @@ pub struct Malformed;
 /// # Errors
 /// The member is there and holds something else.
 pub fn rank<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Option<u32>, Malformed> {
-    let mut reader = serde_json::Deserializer::from_reader(Pieces { pieces, piece: &[] });
+    let mut reader = serde_json::Deserializer::from_reader(Pieces::new(pieces));
     match reader.deserialize_map(Last) {
         Ok(Some(Value::Number(id))) => id
             .as_u64()
@@ -54,23 +55,6 @@ impl<'de> Visitor<'de> for Last {
             }
         }
         Ok(last)
-    }
-}
-
-struct Pieces<'a, I> {
-    pieces: I,
-    piece: &'a [u8],
-}
-
-impl<'a, I: Iterator<Item = &'a [u8]>> Read for Pieces<'a, I> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.piece.is_empty() {
-            match self.pieces.next() {
-                Some(piece) => self.piece = piece,
-                None => return Ok(0),
-            }
-        }
-        self.piece.read(into)
     }
 }
 

@@ -190,7 +190,7 @@ impl RequestBody {
     }
 
     /// What has been read and not passed on, piece by piece.
-    pub fn read_so_far(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn read_so_far(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.ahead
             .iter()
             .filter_map(|(frame, _)| frame.data_ref().map(Bytes::as_ref))

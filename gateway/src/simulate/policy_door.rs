@@ -122,7 +122,7 @@ impl Door for PolicyDoor {
 
     fn ends(&mut self, now: Duration, id: u64, output: u64, moves: &mut Moves) {
         if let Some(inside) = self.inside.remove(&id) {
-            self.desk.ended(now, inside, output);
+            self.desk.ended(now, inside, Some(output));
         }
         let mut by_gate = Moves::default();
         self.gate.ends(now, id, output, &mut by_gate);

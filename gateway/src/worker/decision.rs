@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use tidegate::{Gate, Lane, Overload};
+use tidegate_policy::reason::Reason;
 use tracing::{Level, debug, enabled};
 
 use crate::server::named::Named;
@@ -29,6 +30,20 @@ pub(super) fn refused(named: &Named, overload: &Overload, retry_after: Option<u6
         queued = overload.counts.queued,
         // Capacity comes back, so a later try can succeed.
         retryable = true,
+        retry_after_seconds = retry_after,
+        "decided"
+    );
+}
+
+/// The policy refused the request, or held it until it was refused.
+pub(super) fn judged(named: &Named, class: &str, reason: Reason, retry_after: Option<u64>) {
+    debug!(
+        id = named.id(),
+        class,
+        outcome = "refused",
+        %reason,
+        scope = "class",
+        retryable = reason.may_pass(),
         retry_after_seconds = retry_after,
         "decided"
     );

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use http::header::EXPECT;
 use http::{HeaderMap, StatusCode};
-use tidegate::{AdmissionOwned, Rejection};
+use tidegate::{AdmissionOwned, OwnedPermit, Rejection};
+use tidegate_policy::reason::Reason;
 use tracing::debug;
 
 use super::answer::{Answer, error};
 use super::decision::{self, Queued};
-use super::refusal::refusal;
+use super::refusal::{class_refusal, refusal};
 use super::shared::Shared;
 use super::slot::Slot;
+use crate::policy::{Verdict, asked};
 use crate::proxy::request_body::{BodyError, RequestBody};
 use crate::proxy::{headers, rank_field};
 use crate::server::discard::discard;
@@ -61,14 +63,44 @@ async fn admit(
         let named = rank_field::rank(body.read_so_far()).map_err(|why| mistake(&why))?;
         rank = headers::same_rank(rank, named).map_err(|why| mistake(&why))?;
     }
+    let slot = |permit| Slot::new(permit, Arc::clone(&shared.drain));
+    let Some(policy) = &shared.policy else {
+        let permit = at_gate(shared, rank, body, expects, named).await?;
+        return Ok(slot(permit));
+    };
+    body.read_whole(&shared.budget).await.map_err(unusable)?;
+    let asked = asked::read(body.read_so_far());
+    let (key, class) = (headers::api_key(head), headers::class(head));
+    match policy.enter(&asked, key, class, rank).await {
+        Verdict::In(permit, inside) => {
+            decision::admitted(named, permit.lane());
+            Ok(slot(permit).followed(inside))
+        }
+        Verdict::GateAlone(alone) => {
+            let permit = at_gate(shared, rank, body, false, named).await?;
+            Ok(slot(permit).followed(alone.entered()))
+        }
+        Verdict::Refused(class, reason) => Err(judged(shared, &class, reason, named)),
+        Verdict::Gone => Err(unavailable("The worker has stopped")),
+    }
+}
+
+/// Asks the gate, and waits in its queue.
+async fn at_gate(
+    shared: &Shared,
+    rank: Option<u32>,
+    body: &mut RequestBody,
+    expects: bool,
+    named: &Named,
+) -> Result<OwnedPermit, Box<Answer>> {
     let admission = shared
         .gate
         .request_owned(rank)
         .map_err(|rejection| refused(shared, &rejection, named))?;
-    let permit = match admission {
+    match admission {
         AdmissionOwned::Admitted(permit) => {
             decision::admitted(named, permit.lane());
-            permit
+            Ok(permit)
         }
         AdmissionOwned::Queued(ticket) => {
             let queued = Queued::new(named, &shared.gate, rank);
@@ -84,16 +116,15 @@ async fn admit(
                 Ok(permit) => {
                     let waited = queued.admitted(permit.lane());
                     shared.metrics.waited(permit.lane(), waited);
-                    permit
+                    Ok(permit)
                 }
                 Err(stopped) => {
                     queued.gave_up(&stopped);
-                    return Err(refused(shared, &stopped.into(), named));
+                    Err(refused(shared, &stopped.into(), named))
                 }
             }
         }
-    };
-    Ok(Slot::new(permit, Arc::clone(&shared.drain)))
+    }
 }
 
 fn mistake(why: &dyn std::error::Error) -> Box<Answer> {
@@ -115,6 +146,20 @@ fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> Box<Answer>
     });
     decision::refused(named, overload, retry_after);
     Box::new(refusal(shared.overload_status, overload, retry_after))
+}
+
+fn judged(shared: &Shared, class: &str, reason: Reason, named: &Named) -> Box<Answer> {
+    let seen = shared.gate.snapshot().worker;
+    let retry_after = shared
+        .retry_after
+        .then(|| shared.drain.retry_after(seen, rand::random()));
+    decision::judged(named, class, reason, retry_after);
+    Box::new(class_refusal(
+        shared.overload_status,
+        class,
+        reason,
+        retry_after,
+    ))
 }
 
 fn unavailable(message: &str) -> Box<Answer> {

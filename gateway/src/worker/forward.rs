@@ -145,12 +145,17 @@ fn failed(shared: &Shared, named: &Named, status: StatusCode, why: &dyn std::err
 async fn relay(
     shared: &Shared,
     answer: Response<Incoming>,
-    slot: Option<Slot>,
+    mut slot: Option<Slot>,
     silence: Option<Silence>,
     multiplexed: bool,
     named: &Named,
 ) -> Answer {
     let (mut head, body) = answer.into_parts();
+    if !head.status.is_success()
+        && let Some(slot) = &mut slot
+    {
+        slot.failed();
+    }
     let watcher = match slot {
         Some(_) => Watcher::for_response(&head.headers),
         None => Watcher::for_nothing(),

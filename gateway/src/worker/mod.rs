@@ -60,6 +60,7 @@ pub use trust::Trust;
 
 use crate::cli::files;
 use crate::cli::sparing::Sparing;
+use crate::policy::{self, Layer, Sampling};
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
 use crate::server::serve::{self, Purpose, Tasks};
@@ -108,6 +109,14 @@ impl Worker {
             .settings(config.settings)
             .build()
             .map_err(ConfigError::from)?;
+        let policy = config.policy.as_ref().map(|policy| {
+            let size = report::size(config.settings, 1, None);
+            let settings = policy.settings.clone();
+            Arc::new(Layer::new(gate.clone(), size, settings, policy.mode))
+        });
+        let sampling = config.policy.as_ref();
+        let sampling = sampling.map(|policy| Sampling::new(policy, &config.engine_url));
+        let sampling = sampling.transpose()?;
         let worker_type = config.worker_type.map(WorkerType::label);
         let shared = Arc::new(Shared {
             metrics: Metrics::new(
@@ -117,6 +126,7 @@ impl Worker {
                 config.legacy_metrics,
             )?,
             gate,
+            policy,
             engine: Engine::new(config.engine_url)?,
             routes: match config.admin_listen {
                 None => Routes::new(config.gate_routes),
@@ -162,6 +172,10 @@ impl Worker {
             async move { report::discover(&shared, config.known_engine).await }
         });
         spawn_until_stopped(&tasks, upkeep(Arc::clone(&shared)));
+        if let (Some(policy), Some(sampling)) = (&shared.policy, sampling) {
+            spawn_until_stopped(&tasks, policy::keep(Arc::clone(policy)));
+            spawn_until_stopped(&tasks, policy::sample(Arc::clone(policy), sampling));
+        }
         info!(%addr, engine = %shared.engine.url(), "worker listens");
         if let Some(addr) = admin_addr {
             info!(%addr, "worker listens for operations");
@@ -200,6 +214,13 @@ impl Worker {
         &self.shared.gate
     }
 
+    /// Follows these settings of its policy from now on, for requests that are held
+    /// too. Says whether it has a policy.
+    pub fn follow(&self, settings: policy::Settings) -> bool {
+        let policy = self.shared.policy.as_ref();
+        policy.map(|policy| policy.reload(settings)).is_some()
+    }
+
     /// Ends gracefully: new gated requests get 503, those that run or are queued
     /// have the configured time. What is queued then gets 503 as well, and what
     /// runs is cut off. Dropping the future cuts everything off at once.
@@ -224,8 +245,11 @@ impl Worker {
     /// Answers what is queued, and gives the answers a moment to be written.
     async fn turn_queued_away(&self) {
         let seen = self.shared.gate.snapshot();
-        let queued = seen.worker.queued + seen.total(|lane| lane.offered);
+        let mut queued = seen.worker.queued + seen.total(|lane| lane.offered);
         self.shared.gate.stop();
+        if let Some(policy) = &self.shared.policy {
+            queued += policy.stop();
+        }
         if queued > 0 {
             // Those that run keep their connections, so that this often takes
             // the whole time.
@@ -240,8 +264,24 @@ impl Worker {
 /// As [`Worker::start`] and [`WorkerConfig::from_args`].
 pub async fn run(args: WorkerArgs, shutdown: CancellationToken) -> io::Result<()> {
     files::raise_limit();
-    let worker = Worker::start(WorkerConfig::from_args(args)?)?;
-    shutdown.cancelled().await;
+    let config = WorkerConfig::from_args(args)?;
+    let file = config
+        .policy
+        .as_ref()
+        .and_then(|policy| policy.file.clone());
+    let worker = Worker::start(config)?;
+    match file {
+        Some(file) => {
+            let reloads = policy::reload(&file, |settings| {
+                worker.follow(settings);
+            });
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                failed = reloads => failed?,
+            }
+        }
+        None => shutdown.cancelled().await,
+    }
     worker.shutdown().await;
     Ok(())
 }

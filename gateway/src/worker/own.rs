@@ -39,7 +39,11 @@ pub(super) async fn only(shared: Arc<Shared>, request: Request<Incoming>) -> Ans
 
 /// Everything measured, as it is now.
 fn metrics(shared: &Shared) -> Answer {
-    own(StatusCode::OK, METRICS_KIND, shared.metrics.render())
+    own(
+        StatusCode::OK,
+        METRICS_KIND,
+        shared.metrics.render(shared.policy.as_deref()),
+    )
 }
 
 /// This process is alive, whatever the engine does.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidegate::{EngineReport, Limits};
+use tidegate::{EngineReport, Limits, Settings};
 use tracing::{debug, info, warn};
 
 pub use super::known::KnownEngine;
@@ -11,6 +11,7 @@ use super::pages::KINDS;
 use super::shared::Shared;
 use crate::config::Source;
 use crate::config::ranks::show_ranks;
+use crate::policy::Size;
 use crate::proxy::engine::{Engine, EngineError};
 
 /// How long an engine may take to answer one question.
@@ -87,10 +88,13 @@ fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
         return false;
     }
     let known = report.max_num_seqs.is_some();
-    let ranks = report.ranks.len();
+    let (ranks, max_num_seqs) = (report.ranks.len(), report.max_num_seqs);
     match shared.gate.report_engine(report) {
         Ok(limits) => {
             in_force(shared, from, ranks, limits);
+            if let Some(policy) = &shared.policy {
+                policy.resize(size(shared.explicit, ranks, max_num_seqs));
+            }
             if known {
                 shared.metrics.engine_reported(true);
             }
@@ -100,6 +104,17 @@ fn apply(shared: &Shared, report: EngineReport, from: &str) -> bool {
             warn!(from, %error, "the engine's size was not usable");
             false
         }
+    }
+}
+
+/// What the policy is to know of the engine. The gate's own limits it moves itself.
+pub(super) fn size(explicit: Settings, ranks: usize, max_num_seqs: Option<u32>) -> Size {
+    let limits = explicit.resolve_for(ranks, max_num_seqs);
+    let limit = limits.map_or(u32::MAX, |limits| limits.engine_request_limit);
+    Size {
+        limit,
+        ranks: u32::try_from(ranks).unwrap_or(u32::MAX).max(1),
+        batch: max_num_seqs.unwrap_or(limit),
     }
 }
 

@@ -141,7 +141,7 @@ impl Office {
 
     fn ends(&mut self, who: u64) {
         let inside = self.inside.remove(&who).unwrap();
-        self.desk.ended(at(self.now), inside, 5);
+        self.desk.ended(at(self.now), inside, Some(5));
         self.room += 1;
         self.settle();
     }

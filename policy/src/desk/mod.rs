@@ -161,6 +161,17 @@ impl<T> Desk<T> {
         true
     }
 
+    /// Hands everyone who is held over to the gate, and says how many those are.
+    pub fn leave_all_to_gate<P>(&mut self, moves: &mut Moves<T, P>) -> u64 {
+        let all = self.queues.total();
+        for class in self.queues.classes() {
+            while let Some((place, _)) = self.queues.front(class) {
+                self.leave_to_gate(place, moves);
+            }
+        }
+        all
+    }
+
     /// When the first of the held has to be sent away, if any is held.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {

@@ -42,8 +42,9 @@ impl<T> Desk<T> {
         self.judge.first_token(now, inside);
     }
 
-    /// A request ended, having generated `output` tokens. Settle afterwards.
-    pub fn ended(&mut self, now: Duration, inside: Inside, output: u64) {
+    /// A request ended, having generated `output` tokens, if that is known. Settle
+    /// afterwards.
+    pub fn ended(&mut self, now: Duration, inside: Inside, output: Option<u64>) {
         self.throughput.ended(now);
         self.judge.ended(now, inside, output);
     }

@@ -53,8 +53,8 @@ impl Judge {
             .first_token(now, inside.input_until, ms);
     }
 
-    /// A request ended, having generated `output` tokens.
-    pub fn ended(&mut self, now: Duration, mut inside: Inside, output: u64) {
+    /// A request ended, having generated `output` tokens, if that is known.
+    pub fn ended(&mut self, now: Duration, mut inside: Inside, output: Option<u64>) {
         // An answer without content has its first token at its end.
         self.first_token(now, &mut inside);
         let ms = since_ms(inside.entered, now);

@@ -61,6 +61,14 @@ pub struct Inside {
     prefilled: bool,
 }
 
+impl Inside {
+    /// Its class when it entered.
+    #[must_use]
+    pub fn class(&self) -> ClassId {
+        self.profile.class
+    }
+}
+
 /// Decides for one engine.
 #[derive(Debug)]
 pub struct Judge {
