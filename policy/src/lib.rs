@@ -15,7 +15,7 @@
 //! | [`cold_start`] | how far to lower the limit after the engine has idled |
 //! | [`fill`] | whether the batch has a slot to fill |
 //! | [`headroom`] | who goes first when memory is short |
-//! | [`limit`] | the limit in force |
+//! | [`limit`], [`tuner`] | the limit in force, and the share of it that keeps promises |
 //! | [`judge`] | puts these together and keeps what they learn |
 //! | [`fairness`], [`throughput`] | who is next of those that are held, and how many may be |
 //! | [`desk`] | holds requests, and says what became of whom |
@@ -54,3 +54,4 @@ pub mod settings;
 pub mod shadow;
 pub mod state;
 pub mod throughput;
+pub mod tuner;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::class::{Class, Classes, Slo};
 use crate::fairness::{self, By};
-use crate::{cold_start, fill, headroom, limit, profile, published, sampler};
+use crate::{cold_start, fill, headroom, limit, profile, published, sampler, tuner};
 
 /// A policy's settings, all in range.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Settings {
     pub fill_below: f64,
     /// The share of memory from which critical classes go first, 0 to 1.
     pub critical_from: f64,
+    /// How the utilisation target is tuned.
+    pub tuner: tuner::Settings,
     /// What is shared in proportion to the classes' weights.
     pub fair_by: By,
     /// The least share of admissions of a class that waits, 0 to 1.
@@ -46,6 +48,7 @@ impl Settings {
             cold_start: cold_start::Settings::default(),
             fill_below: fill::FILL_BELOW,
             critical_from: headroom::CRITICAL_FROM,
+            tuner: tuner::Settings::default(),
             fair_by: By::default(),
             floor: fairness::FLOOR,
             classes,

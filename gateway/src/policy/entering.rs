@@ -7,7 +7,6 @@ use tidegate_policy::class::ClassId;
 use tidegate_policy::desk::{Alone, Place};
 use tidegate_policy::reason::Reason;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use super::asked::Asked;
 use super::inside::Inside;
@@ -31,7 +30,6 @@ pub(crate) enum Verdict {
 pub(crate) struct GateAlone {
     layer: Arc<Layer>,
     alone: Alone,
-    arrived: Instant,
 }
 
 impl GateAlone {
@@ -41,7 +39,7 @@ impl GateAlone {
         let held = self
             .layer
             .with(|counter| counter.desk.entered(now, self.alone));
-        Inside::new(self.layer, held, self.arrived)
+        Inside::new(self.layer, held)
     }
 }
 
@@ -57,19 +55,13 @@ impl Layer {
         rank: Option<u32>,
     ) -> Verdict {
         let (tell, told) = oneshot::channel();
-        let arrived = Instant::now();
         let place = self.ask(|desk, now, mut gate, moves| {
             let classes = &desk.judge().settings().classes;
             let class = classes.choose(key, class, &asked.model);
             let profile =
                 desk.judge()
                     .profile(&model(asked), class, asked.input, asked.most_output);
-            let waiter = Waiter {
-                rank,
-                class,
-                arrived,
-                tell,
-            };
+            let waiter = Waiter { rank, class, tell };
             desk.arrives(now, profile, waiter, &mut gate, moves)
         });
         let _held = place.map(|place| {
@@ -83,7 +75,6 @@ impl Layer {
             Ok(Told::GateAlone(alone)) => Verdict::GateAlone(GateAlone {
                 layer: Arc::clone(self),
                 alone,
-                arrived,
             }),
             // Nobody at the desk is dropped without an answer.
             Err(_) => Verdict::Gone,

@@ -11,7 +11,6 @@ use tidegate_policy::class::ClassId;
 use tidegate_policy::desk::{Alone, Desk, Entry, Moves, Outcome};
 use tidegate_policy::judge::EngineSize;
 use tidegate_policy::published::{Published, Reading};
-use tidegate_policy::quality::Quality;
 use tidegate_policy::reason::Reason;
 use tidegate_policy::settings::Settings;
 use tidegate_policy::shadow::Mode;
@@ -20,9 +19,6 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::inside::Inside;
-
-/// The time over which quality of service is shown.
-pub(super) const QUALITY_PERIOD: Duration = Duration::from_secs(30);
 
 /// The policy of one worker.
 #[derive(Debug)]
@@ -40,8 +36,6 @@ pub(crate) struct Layer {
 #[derive(Debug)]
 pub(super) struct Counter {
     pub(super) desk: Desk<Waiter>,
-    /// By class.
-    pub(super) quality: Vec<Quality>,
     size: Size,
     /// The engine request limit that the gate has from here.
     limit: Option<u32>,
@@ -63,7 +57,6 @@ pub(crate) struct Size {
 pub(super) struct Waiter {
     pub(super) rank: Option<u32>,
     pub(super) class: ClassId,
-    pub(super) arrived: Instant,
     pub(super) tell: oneshot::Sender<Told>,
 }
 
@@ -86,7 +79,6 @@ impl Layer {
             state: Published::default(),
             happened: Notify::new(),
             desk: Mutex::new(Counter {
-                quality: qualities(&settings),
                 desk: Desk::new(Duration::ZERO, settings, size.of_all(), mode),
                 size,
                 limit: None,
@@ -131,8 +123,7 @@ impl Layer {
         for (waiter, outcome) in moves {
             let told = match outcome {
                 Outcome::Enters(permit, inside) => {
-                    let inside = Inside::new(Arc::clone(self), inside, waiter.arrived);
-                    Told::In(permit, inside)
+                    Told::In(permit, Inside::new(Arc::clone(self), inside))
                 }
                 Outcome::Refused(reason) => Told::Refused(waiter.class, reason),
                 Outcome::GateAlone(alone) => Told::GateAlone(alone),
@@ -184,7 +175,6 @@ impl Layer {
     /// Follows other settings from now on.
     pub(crate) fn reload(&self, settings: Settings) {
         self.with(|counter| {
-            counter.quality = qualities(&settings);
             counter.desk.reload(settings);
         });
         self.happened.notify_one();
@@ -236,11 +226,4 @@ impl Size {
             batch: self.batch.saturating_mul(self.ranks),
         }
     }
-}
-
-fn qualities(settings: &Settings) -> Vec<Quality> {
-    let classes = settings.classes.all().iter();
-    classes
-        .map(|class| Quality::new(class.slo, QUALITY_PERIOD, Duration::ZERO))
-        .collect()
 }

@@ -13,7 +13,7 @@ const METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 /// Names, and what they mean.
-const HELP: [(&str, &str); 12] = [
+const HELP: [(&str, &str); 13] = [
     (
         "policy_decision_total",
         "Requests by class, by what the policy decided, and by reason",
@@ -26,6 +26,10 @@ const HELP: [(&str, &str); 12] = [
     (
         "policy_engine_request_limit",
         "Requests that the policy lets run, over all ranks",
+    ),
+    (
+        "policy_utilisation_target",
+        "Share of the engine request limit that the tuner uses, 0 to 1",
     ),
     (
         "policy_state_fresh",
@@ -123,6 +127,7 @@ impl<R: Recorder> Show<'_, R> {
         let observes = counter.desk.mode() == tidegate_policy::shadow::Mode::Observe;
         self.gauge("policy_observes", &[], f64::from(u8::from(observes)));
         self.gauge("policy_inside_count", &[], judge.inside() as f64);
+        self.gauge("policy_utilisation_target", &[], judge.target());
         self.gauge("policy_engine_request_limit", &[], judge.limit().into());
     }
 
@@ -143,10 +148,9 @@ impl<R: Recorder> Show<'_, R> {
                 let labels = [("class", name.as_str()), ("model", model)];
                 self.gauge("policy_drain_error_seconds", &labels, seconds(ms));
             }
-            let Some(quality) = counter.quality.get_mut(at) else {
+            let Some(attained) = counter.desk.attained(now, ClassId(at)) else {
                 continue;
             };
-            let attained = quality.attained(now);
             self.gauge("policy_goodput", &class, attained.goodput);
             let share = attained.attainment.unwrap_or(f64::NAN);
             self.gauge("policy_attainment", &class, share);

@@ -8,6 +8,7 @@ use crate::class::ClassId;
 use crate::fairness::Fairness;
 use crate::judge::{EngineSize, Inside, Judge};
 use crate::published::Reading;
+use crate::quality::Attained;
 use crate::settings::Settings;
 use crate::shadow::{Counts, Mode};
 
@@ -78,6 +79,12 @@ impl<T> Desk<T> {
     #[must_use]
     pub fn held(&self, class: ClassId) -> u64 {
         self.queues.len(class)
+    }
+
+    /// What a class's clients got lately.
+    #[must_use]
+    pub fn attained(&mut self, now: Duration, class: ClassId) -> Option<Attained> {
+        self.judge.attained(now, class)
     }
 
     /// What it judges by, and has learned.

@@ -11,7 +11,7 @@ use super::error::FileError;
 use super::values;
 use crate::fairness::{self, By};
 use crate::settings::Settings;
-use crate::{cold_start, fill, headroom, limit, profile, published, sampler};
+use crate::{cold_start, fill, headroom, limit, profile, published, sampler, tuner};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -25,6 +25,7 @@ pub(super) struct File {
     batch: Batch,
     memory: Memory,
     fairness: Fairness,
+    tuner: Tuner,
     class: Vec<Spanned<ClassTable>>,
     api_keys: BTreeMap<String, Spanned<String>>,
     models: BTreeMap<String, Spanned<String>>,
@@ -81,6 +82,16 @@ struct Fairness {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Tuner {
+    enabled: bool,
+    #[serde(deserialize_with = "values::interval_ms")]
+    window_ms: Duration,
+    #[serde(deserialize_with = "values::share")]
+    late: f64,
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ByName {
     Tokens,
@@ -98,6 +109,7 @@ impl Default for File {
             batch: Batch::default(),
             memory: Memory::default(),
             fairness: Fairness::default(),
+            tuner: Tuner::default(),
             class: Vec::new(),
             api_keys: BTreeMap::new(),
             models: BTreeMap::new(),
@@ -163,6 +175,21 @@ impl Default for Fairness {
     }
 }
 
+impl Default for Tuner {
+    fn default() -> Self {
+        let tuner::Settings {
+            window,
+            late,
+            enabled,
+        } = tuner::Settings::default();
+        Tuner {
+            enabled,
+            window_ms: window,
+            late,
+        }
+    }
+}
+
 impl File {
     /// What the file amounts to.
     pub(super) fn settings(self, text: &str) -> Result<Settings, FileError> {
@@ -179,6 +206,11 @@ impl File {
             },
             fill_below: self.batch.fill_below,
             critical_from: self.memory.critical_from,
+            tuner: tuner::Settings {
+                window: self.tuner.window_ms,
+                late: self.tuner.late,
+                enabled: self.tuner.enabled,
+            },
             fair_by: match self.fairness.by {
                 ByName::Tokens => By::Tokens,
                 ByName::Requests => By::Requests,

@@ -29,14 +29,19 @@ use crate::headroom;
 use crate::limit::Factors;
 use crate::profile::{ModelLatency, Profile};
 use crate::published::Reading;
+use crate::quality::{Attained, Quality};
 use crate::rate::Bucket;
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::State;
+use crate::tuner::Tuner;
 
 /// Models that are learned apart; further ones are learned as one, so that names
 /// that clients make up fill no memory.
 pub const MOST_MODELS: usize = 64;
+
+/// The time over which the quality of service is counted.
+pub const QUALITY_PERIOD: Duration = Duration::from_secs(30);
 
 /// After so long without an entry an estimate is put to the test.
 pub const PROBE_AFTER: Duration = Duration::from_secs(1);
@@ -55,18 +60,12 @@ pub struct EngineSize {
 #[must_use = "what it holds is free only once it is given back"]
 pub struct Inside {
     profile: Profile,
+    arrived: Duration,
     entered: Duration,
+    /// When its first token came.
+    first_token: Option<Duration>,
     /// Input that the engine had to work through until its first token.
     input_until: u64,
-    prefilled: bool,
-}
-
-impl Inside {
-    /// Its class when it entered.
-    #[must_use]
-    pub fn class(&self) -> ClassId {
-        self.profile.class
-    }
 }
 
 /// Decides for one engine.
@@ -77,6 +76,8 @@ pub struct Judge {
     state: Option<State>,
     cold: ColdStart,
     cold_factor: f64,
+    tuner: Tuner,
+    quality: Vec<Quality>,
     drains: Vec<Drain>,
     models: HashMap<String, ModelLatency>,
     rates: Vec<Option<Bucket>>,
@@ -84,6 +85,8 @@ pub struct Judge {
     promised: u64,
     unfilled: u64,
     last_entry: Duration,
+    /// When it was last told of a state.
+    now: Duration,
 }
 
 impl Judge {
@@ -96,6 +99,8 @@ impl Judge {
             state: None,
             cold: ColdStart::new(settings.cold_start),
             cold_factor: 1.0,
+            tuner: Tuner::new(settings.tuner, settings.utilisation_target, Duration::ZERO),
+            quality: qualities(classes),
             drains: vec![Drain::default(); classes.len()],
             models: HashMap::new(),
             rates: rates(classes),
@@ -104,6 +109,7 @@ impl Judge {
             promised: 0,
             unfilled: 0,
             last_entry: Duration::ZERO,
+            now: Duration::ZERO,
         }
     }
 
@@ -136,6 +142,11 @@ impl Judge {
         });
         self.drains = drains.collect();
         self.rates = rates(new.all());
+        self.quality = qualities(new.all());
+        let tuned = |of: &Settings| (of.tuner, of.utilisation_target);
+        if tuned(&settings) != tuned(&self.settings) {
+            self.tuner = Tuner::new(settings.tuner, settings.utilisation_target, self.now);
+        }
         if settings.cold_start != self.settings.cold_start {
             self.cold = ColdStart::new(settings.cold_start);
         }
@@ -149,10 +160,28 @@ impl Judge {
 
     /// Takes a new reading of the state; one that is not fresh fails open.
     pub fn observe(&mut self, now: Duration, reading: &Reading) {
+        self.now = now;
         self.state = reading.fresh().copied();
         // Not a number says nothing about idling.
         let idle_ms = self.state.map_or(f64::NAN, |state| state.idle_ms);
         self.cold_factor = self.cold.observe(now, idle_ms);
+        if self.state.is_some() {
+            let reached = self.inside >= u64::from(self.limit());
+            self.tuner.look(now, reached);
+        }
+    }
+
+    /// What a class's clients got over the last half minute to minute.
+    #[must_use]
+    pub fn attained(&mut self, now: Duration, class: ClassId) -> Option<Attained> {
+        Some(self.quality.get_mut(class.0)?.attained(now))
+    }
+
+    /// The share of the gate's limit that is used, before cold starts and memory
+    /// lower it.
+    #[must_use]
+    pub fn target(&self) -> f64 {
+        self.tuner.target()
     }
 
     /// The limit in force, over all ranks.
@@ -201,7 +230,7 @@ impl Judge {
     fn factors(&self) -> Factors {
         let share = self.memory().map_or(0.0, |memory| memory.share());
         Factors {
-            target: self.settings.utilisation_target,
+            target: self.tuner.target(),
             cold: self.cold_factor,
             headroom: headroom::factor(share, self.settings.critical_from),
         }
@@ -210,6 +239,11 @@ impl Judge {
     fn model(&self, name: &str) -> Option<&ModelLatency> {
         self.models.get(name).or_else(|| self.models.get(""))
     }
+}
+
+fn qualities(classes: &[Class]) -> Vec<Quality> {
+    let quality = |class: &Class| Quality::new(class.slo, QUALITY_PERIOD, Duration::ZERO);
+    classes.iter().map(quality).collect()
 }
 
 fn rates(classes: &[Class]) -> Vec<Option<Bucket>> {
