@@ -155,6 +155,10 @@ impl Door for PolicyDoor {
         self.desk.decisions()
     }
 
+    fn target(&self) -> Option<f64> {
+        Some(self.desk.judge().target())
+    }
+
     fn next_wake(&self) -> Option<Duration> {
         self.desk.next_timeout()
     }

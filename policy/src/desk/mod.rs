@@ -82,7 +82,7 @@ impl<T> Desk<T> {
             Ok(()) => self.judge.decide(now, &profile, 0.0, ahead),
             Err(reason) => Decision::Refuse(reason),
         };
-        let decision = self.limited(class, decision);
+        let decision = self.limited(class, ahead, decision);
         let held = Held {
             who,
             profile,
@@ -261,16 +261,17 @@ impl<T> Desk<T> {
         Some(first.arrived.saturating_add(longest))
     }
 
-    /// Waiting is refused to a class that holds none, and when as many are held as
-    /// may be.
-    fn limited(&self, class: ClassId, decision: Decision) -> Decision {
+    /// Waiting is refused to a class that holds none, and to a request that as many
+    /// go before as may be held. Who goes after it does not count: no class fills
+    /// the room of another.
+    fn limited(&self, class: ClassId, ahead: u64, decision: Decision) -> Decision {
         let Decision::Wait(reason) = decision else {
             return decision;
         };
         let full = self.throughput.most_held();
         if self.holds_none(class) {
             Decision::Refuse(reason)
-        } else if full.is_some_and(|most| self.queues.total() >= most) {
+        } else if full.is_some_and(|most| ahead >= most) {
             Decision::Refuse(Reason::QueueFull)
         } else {
             decision
