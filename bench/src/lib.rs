@@ -6,6 +6,7 @@
 //! cargo run --release -p tidegate-bench --bin scoreboard    # the table; --quick
 //! cargo run --release -p tidegate-bench --bin latency       # tails and plots; --quick
 //! cargo run --release -p tidegate-bench --bin storms        # what others see; --quick
+//! .ci/versus-nginx                                          # a hop, beside nginx; --quick
 //! cargo bench -p tidegate-bench                             # micro paths
 //! cargo bench -p tidegate-bench -- --test                   # each once, as a test
 //! .ci/instructions                                          # counts that repeat
@@ -15,6 +16,7 @@ pub mod heap;
 pub mod latency;
 pub mod ours;
 pub mod peers;
+pub mod proxies;
 pub mod score;
 pub mod selfcheck;
 pub mod storm;

@@ -1,5 +1,5 @@
-//! The demo: simulated engines, a worker before each, and a load that is now
-//! and then too much for them, all in one process. A part imports only from parts
+//! The demo: simulated engines, a worker before each, a frontend before all of
+//! them, and a load that is now and then too much, all in one process. A part imports only from parts
 //! above it.
 //!
 //! | part | what it holds |
@@ -56,29 +56,29 @@ pub async fn run(args: DemoArgs, stop: CancellationToken) -> Result<(), Failure>
     let stack = Stack::start().await?;
     print(&view::opening(&stack, rate))?;
 
-    let (gates, targets) = (stack.gates(), stack.targets()?);
+    let (gates, frontend, target) = (stack.gates(), stack.tallies(), stack.target()?);
     let load = Load::default();
     let tally = || rate.map(|_| load.tally());
-    let mut status = Status::new(gates.len() + 1);
-    let traffic = traffic(&targets, rate, args.duration, &load, &stop);
+    let mut status = Status::new(gates.len() + 2);
+    let traffic = traffic(&target, rate, args.duration, &load, &stop);
     tokio::pin!(traffic);
     loop {
         tokio::select! {
             () = &mut traffic => break,
             () = tokio::time::sleep(status.interval()) => {
-                status.show(&view::lines(&gates, tally().as_ref()));
+                status.show(&view::lines(&gates, &frontend, tally().as_ref()));
             }
         }
     }
     status.clear();
     stack.shutdown().await;
-    print(&view::summary(&gates, tally().as_ref()))?;
+    print(&view::summary(&gates, &frontend, tally().as_ref()))?;
     Ok(())
 }
 
-/// Keeps the workers busy, or leaves them alone, for as long as the demo runs.
+/// Keeps the servers busy, or leaves them alone, for as long as the demo runs.
 async fn traffic(
-    targets: &[Target],
+    target: &Target,
     rate: Option<f64>,
     duration: Option<Duration>,
     load: &Load,
@@ -93,7 +93,14 @@ async fn traffic(
         return;
     };
     let schedule = Arrivals::new(mix(rate), SEED).take_while(|planned| planned.at < duration);
-    play(schedule, targets, &Client::new("sim"), load, stop).await;
+    play(
+        schedule,
+        std::slice::from_ref(target),
+        &Client::new("sim"),
+        load,
+        stop,
+    )
+    .await;
 }
 
 /// Short bursts and short rests: something to see every few seconds.

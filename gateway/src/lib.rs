@@ -9,9 +9,12 @@
 //! | [`cli`] | what the commands have in common |
 //! | [`config`] | the gate's limits, from flags and environment |
 //! | [`proxy`] | what stands between a client and an engine |
+//! | [`server`] | what worker and frontend have in common |
 //! | [`scrape`] | metrics of others, read |
 //! | [`engine`] | a simulated engine |
 //! | [`worker`] | the gate in front of an engine |
+//! | [`monitor`](mod@monitor) | the load of workers, and which are busy |
+//! | [`frontend`](mod@frontend) | requests sent to workers, or refused |
 //! | [`size`] | a waiting limit from what was measured |
 //! | [`load`] | a load generator |
 //! | [`policy`] | the policy's file |
@@ -23,11 +26,14 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 pub mod engine;
+pub mod frontend;
 pub mod load;
+pub mod monitor;
 pub mod policy;
 pub mod program;
 pub mod proxy;
 pub mod scrape;
+pub mod server;
 pub mod simulate;
 pub mod size;
 pub mod worker;

@@ -5,6 +5,8 @@
 
 mod help;
 
+use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -18,6 +20,7 @@ use crate::cli::stop;
 use crate::config::show::{self, ConfigArgs};
 use crate::demo::{self, DemoArgs};
 use crate::engine::{self, EngineArgs};
+use crate::frontend::{self, FrontendArgs};
 use crate::load::{self, command::LoadArgs};
 use crate::policy::{self, PolicyArgs};
 use crate::simulate::{self, SimulateArgs};
@@ -44,10 +47,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run engines, workers and traffic on this machine (also what no command does).
+    /// Run engines, workers, a frontend and traffic here (also what no command does).
     ///
-    /// Two simulated engines, the gate before each, and a bursty load that is now and
-    /// then too much for them, so that there is something to queue and to refuse.
+    /// Two simulated engines, the gate before each, a frontend before both, and a bursty
+    /// load that is now and then too much for them, so that there is something to queue and to refuse.
     #[command(after_help = help::DEMO)]
     Demo(DemoArgs),
 
@@ -56,7 +59,15 @@ enum Command {
     /// Passes everything through and decides, for requests that generate, whether they
     /// enter the engine, wait in the queue, or are refused with status 529.
     #[command(after_help = help::WORKER)]
-    Worker(WorkerArgs),
+    Worker(Box<WorkerArgs>),
+
+    /// Send requests to workers, and refuse when all of them have too much to do.
+    ///
+    /// Stands before any number of workers, or of engines without one. Picks a worker
+    /// that serves the model and has room, tries another where one fails or refuses,
+    /// and answers status 529 when every one is overloaded.
+    #[command(after_help = help::FRONTEND)]
+    Frontend(FrontendArgs),
 
     /// Show the limits that flags and environment amount to, and where each came from.
     ///
@@ -152,14 +163,13 @@ fn run(cli: Cli) -> Result<(), Failure> {
         }
         Some(Command::Worker(args)) => with_stop(async |stop| {
             let (listen, admin) = (args.listen, args.admin_listen);
-            let ended = worker::run(args, stop).await;
-            ended.map_err(|error| match admin {
-                // The error names the address that it is about.
-                Some(admin) if error.to_string().contains(&admin.to_string()) => {
-                    Failure::listening(admin, "--admin-listen", &error)
-                }
-                _ => Failure::listening(listen, "--listen", &error),
-            })
+            let ended = worker::run(*args, stop).await;
+            ended.map_err(|error| not_listening(listen, admin, &error))
+        }),
+        Some(Command::Frontend(args)) => with_stop(async |stop| {
+            let (listen, admin) = (args.listen, args.admin_listen);
+            let ended = frontend::run(args, stop).await;
+            ended.map_err(|error| not_listening(listen, admin, &error))
         }),
         Some(Command::Engine(args)) => with_stop(async |stop| {
             let address = args.listen;
@@ -174,6 +184,16 @@ fn run(cli: Cli) -> Result<(), Failure> {
         }),
         Some(Command::Demo(args)) => with_stop(async |stop| demo::run(args, stop).await),
         None => with_stop(async |stop| demo::run(cli.demo, stop).await),
+    }
+}
+
+/// What kept a server from starting. The error names the address that it is about.
+fn not_listening(listen: SocketAddr, admin: Option<SocketAddr>, error: &io::Error) -> Failure {
+    match admin {
+        Some(admin) if error.to_string().contains(&admin.to_string()) => {
+            Failure::listening(admin, "--admin-listen", error)
+        }
+        _ => Failure::listening(listen, "--listen", error),
     }
 }
 

@@ -11,6 +11,7 @@ fn every_command_explains_itself() {
     let commands = [
         vec![],
         vec!["worker"],
+        vec!["frontend"],
         vec!["engine"],
         vec!["config"],
         vec!["load"],

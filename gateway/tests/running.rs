@@ -99,13 +99,19 @@ fn the_demo_shows_what_happens_and_stops_cleanly() {
     demo.wait_for("2 ranks; per rank 4 requests in the engine, 8 in the queue");
     let curl = demo.wait_for("curl -N http://127.0.0.1:");
     assert!(curl.contains("/v1/chat/completions"), "{curl}");
-    let line = demo.wait_for("queued");
+    demo.wait_for("refused by workers");
+    let line = demo.wait_for("queued ");
     assert!(
         line.contains("running") && line.contains("refused"),
         "{line}"
     );
     assert_eq!(demo.stop("-TERM"), Some(0));
-    for part in ["What the gates did", "What the clients saw", "first token"] {
+    for part in [
+        "What the gates did",
+        "What the frontend did",
+        "What the clients saw",
+        "first token",
+    ] {
         assert!(demo.line(part).is_some(), "{part}");
     }
     assert_eq!(demo.line("failed:"), None);

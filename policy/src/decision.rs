@@ -24,7 +24,7 @@
 //! | memory | yes | refuse: `insufficient_memory` |
 //! | a limit | yes | refuse: `slo_violation_risk` |
 //!
-//! Before all that, a need beyond the engine's whole memory is refused, and so is
+//! Before all that, a need beyond the engine's whole memory is `too_large`, and so is
 //! a class that is not critical while memory is short ([`headroom`]).
 //! A request that fills a batch ([`fill`](crate::fill)) waits for the next step
 //! instead of the queue, and its queueing share is not judged.
@@ -74,7 +74,7 @@ pub struct Situation {
 pub fn decide(class: &Class, now: &Situation) -> Decision {
     if let Some(memory) = now.memory {
         if !memory.can_ever_fit(now.need) {
-            return Decision::Refuse(Reason::InsufficientMemory);
+            return Decision::Refuse(Reason::TooLarge);
         }
         if headroom::sheds(class.critical, memory.share(), now.critical_from) {
             return Decision::Refuse(Reason::NoncriticalShed);

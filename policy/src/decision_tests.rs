@@ -100,7 +100,7 @@ fn the_share_is_of_queueing_and_the_deadline_is_whole() {
 
 #[test]
 fn what_can_never_fit_does_not_wait() {
-    let never = Decision::Refuse(Reason::InsufficientMemory);
+    let never = Decision::Refuse(Reason::TooLarge);
     assert_eq!(decided(|_, now| now.need = 1_001), never);
 }
 

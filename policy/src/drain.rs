@@ -42,7 +42,7 @@ pub struct Drain {
 
 /// How far predictions were off lately, in milliseconds; `None` before the second
 /// observation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DrainError {
     /// The regression's, which decides.
     pub regression_ms: Option<f64>,

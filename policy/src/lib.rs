@@ -15,8 +15,10 @@
 //! | [`cold_start`] | how far to lower the limit after the engine has idled |
 //! | [`fill`] | whether the batch has a slot to fill |
 //! | [`headroom`] | who goes first when memory is short |
-//! | [`limit`] | the limit in force |
+//! | [`limit`], [`tuner`] | the limit in force, and the share of it that keeps promises |
 //! | [`judge`] | puts these together and keeps what they learn |
+//! | [`fairness`], [`throughput`] | who is next of those that are held, and how many may be |
+//! | [`desk`] | holds requests, and says what became of whom |
 //! | [`shadow`] | what is carried out, and what is only counted |
 //! | [`quality`], [`glance`] | what is seen: GPU, concurrency, quality of service |
 //! | [`settings`], [`file`](mod@file) | what all of it is set to |
@@ -26,10 +28,12 @@ pub mod buckets;
 pub mod class;
 pub mod cold_start;
 pub mod decision;
+pub mod desk;
 pub mod device_page;
 pub mod drain;
 pub mod ema;
 pub mod engine_page;
+pub mod fairness;
 pub mod file;
 pub mod fill;
 pub mod glance;
@@ -49,3 +53,5 @@ pub mod sampler;
 pub mod settings;
 pub mod shadow;
 pub mod state;
+pub mod throughput;
+pub mod tuner;

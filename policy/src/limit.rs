@@ -16,6 +16,9 @@ use crate::cold_start;
 /// The share of the gate's limit that is used unless set otherwise.
 pub const TARGET: f64 = 0.75;
 
+/// All of the gate's limit.
+pub const WHOLE: f64 = 1.0;
+
 /// What the limit is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factors {

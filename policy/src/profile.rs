@@ -86,10 +86,12 @@ impl ModelLatency {
     }
 
     /// A request of this input ended `ms` after it entered the engine, having
-    /// generated `output` tokens.
-    pub fn ended(&mut self, now: Duration, input: u64, output: u64, ms: f64) {
+    /// generated `output` tokens, if that is known.
+    pub fn ended(&mut self, now: Duration, input: u64, output: Option<u64>, ms: f64) {
         self.end_to_end.observe(now, input, ms);
-        self.output.observe(output as f64);
+        if let Some(output) = output {
+            self.output.observe(output as f64);
+        }
     }
 
     /// What a request is expected to take, `input` long behind `before` of

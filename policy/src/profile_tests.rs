@@ -16,7 +16,7 @@ fn learned(requests: u64) -> ModelLatency {
     for i in 0..requests {
         let input = 100 + (i * 397) % 4000;
         model.first_token(at(1), input, prefill_ms(input));
-        model.ended(at(1), input, 150, 10.0 * prefill_ms(input));
+        model.ended(at(1), input, Some(150), 10.0 * prefill_ms(input));
     }
     model
 }
@@ -111,7 +111,7 @@ proptest! {
         let mut model = ModelLatency::new(REBUILD, at(0));
         for (i, (input, ms)) in latencies.into_iter().enumerate() {
             model.first_token(at(i as u64 * 7), input, ms);
-            model.ended(at(i as u64 * 7), input, 10, ms);
+            model.ended(at(i as u64 * 7), input, Some(10), ms);
         }
         let (near, far) = (model.expected(0, a.min(b)), model.expected(0, a.max(b)));
         prop_assert!(near.first_token_ms <= far.first_token_ms * (1.0 + 1e-9));

@@ -8,7 +8,7 @@ use std::fmt;
 /// Why a request waits or is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// The memory that it needs is not free, or more than there is.
+    /// The memory that it needs is not free.
     InsufficientMemory,
     /// Its class's promise would likely be broken.
     SloViolationRisk,
@@ -24,11 +24,13 @@ pub enum Reason {
     ConcurrencyLimit,
     /// Its class has used up its rate.
     RateLimit,
+    /// It needs more memory than the engine has at all.
+    TooLarge,
 }
 
 impl Reason {
     /// All of them, in the order of [`Reason::index`].
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 9] = [
         Reason::InsufficientMemory,
         Reason::SloViolationRisk,
         Reason::QueueTimeout,
@@ -37,6 +39,7 @@ impl Reason {
         Reason::NoncriticalShed,
         Reason::ConcurrencyLimit,
         Reason::RateLimit,
+        Reason::TooLarge,
     ];
 
     /// Its name for clients and metrics.
@@ -51,7 +54,14 @@ impl Reason {
             Reason::NoncriticalShed => "noncritical_shed",
             Reason::ConcurrencyLimit => "concurrency_limit",
             Reason::RateLimit => "rate_limit",
+            Reason::TooLarge => "too_large",
         }
+    }
+
+    /// Whether it may have passed when the request comes again.
+    #[must_use]
+    pub fn may_pass(self) -> bool {
+        self != Reason::TooLarge
     }
 
     /// Its place in [`Reason::ALL`].

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::class::{Class, Classes, Slo};
-use crate::{cold_start, fill, headroom, limit, profile, published, sampler};
+use crate::fairness::{self, By};
+use crate::{cold_start, fill, headroom, limit, profile, published, sampler, tuner};
 
 /// A policy's settings, all in range.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,12 @@ pub struct Settings {
     pub fill_below: f64,
     /// The share of memory from which critical classes go first, 0 to 1.
     pub critical_from: f64,
+    /// How the utilisation target is tuned.
+    pub tuner: tuner::Settings,
+    /// What is shared in proportion to the classes' weights.
+    pub fair_by: By,
+    /// The least share of admissions of a class that waits, 0 to 1.
+    pub floor: f64,
     /// The classes, and the ways to one.
     pub classes: Classes,
 }
@@ -41,6 +48,9 @@ impl Settings {
             cold_start: cold_start::Settings::default(),
             fill_below: fill::FILL_BELOW,
             critical_from: headroom::CRITICAL_FROM,
+            tuner: tuner::Settings::default(),
+            fair_by: By::default(),
+            floor: fairness::FLOOR,
             classes,
         }
     }

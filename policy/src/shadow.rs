@@ -37,12 +37,26 @@ pub struct Counts {
     pub admitted: u64,
     /// Left to the gate for want of a fresh state.
     pub gate_alone: u64,
+    /// Left by its client while it was held.
+    pub left: u64,
     waited: [u64; Reason::ALL.len()],
     refused: [u64; Reason::ALL.len()],
 }
 
 impl Counts {
-    /// Told to wait for this reason; a request may be told several times.
+    fn add(&mut self, more: &Self) {
+        self.admitted += more.admitted;
+        self.gate_alone += more.gate_alone;
+        self.left += more.left;
+        for (into, from) in [
+            (&mut self.waited, &more.waited),
+            (&mut self.refused, &more.refused),
+        ] {
+            into.iter_mut().zip(from).for_each(|(into, n)| *into += n);
+        }
+    }
+
+    /// Held, for this reason at first.
     #[must_use]
     pub fn waited(&self, reason: Reason) -> u64 {
         self.waited[reason.index()]
@@ -76,8 +90,8 @@ impl Tally {
         }
     }
 
-    /// Counts a decision, and says what is carried out of it.
-    pub fn count(&mut self, mode: Mode, class: ClassId, decision: Decision) -> Decision {
+    /// Counts a decision.
+    pub fn count(&mut self, class: ClassId, decision: Decision) {
         if let Some(counts) = self.classes.get_mut(class.0) {
             *match decision {
                 Decision::Admit => &mut counts.admitted,
@@ -86,7 +100,24 @@ impl Tally {
                 Decision::Refuse(reason) => &mut counts.refused[reason.index()],
             } += 1;
         }
-        mode.carried_out(decision)
+    }
+
+    /// Counts a client that left while its request was held.
+    pub fn left(&mut self, class: ClassId) {
+        if let Some(counts) = self.classes.get_mut(class.0) {
+            counts.left += 1;
+        }
+    }
+
+    /// Counts by a set of `classes`, what was counted for one of the old set under
+    /// the one that `to` says.
+    pub fn reclass(&mut self, classes: usize, to: impl Fn(ClassId) -> ClassId) {
+        let old = std::mem::replace(&mut self.classes, vec![Counts::default(); classes]);
+        for (at, counts) in old.into_iter().enumerate() {
+            if let Some(into) = self.classes.get_mut(to(ClassId(at)).0) {
+                into.add(&counts);
+            }
+        }
     }
 
     /// The counts of each class, in the classes' order.
@@ -114,20 +145,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn observing_counts_the_same_and_refuses_nothing(
+        fn observing_refuses_nothing_and_what_is_counted_is_kept(
             all in prop::collection::vec((0_usize..3, decisions()), 0..60),
         ) {
-            let [mut enforced, mut observed] = [Tally::new(3), Tally::new(3)];
+            let mut tally = Tally::new(3);
             for &(class, decision) in &all {
-                let class = ClassId(class);
-                prop_assert_eq!(enforced.count(Mode::Enforce, class, decision), decision);
-                let carried_out = observed.count(Mode::Observe, class, decision);
-                prop_assert_eq!(carried_out, Decision::GateAlone);
+                tally.count(ClassId(class), decision);
+                prop_assert_eq!(Mode::Enforce.carried_out(decision), decision);
+                prop_assert_eq!(Mode::Observe.carried_out(decision), Decision::GateAlone);
             }
-            prop_assert_eq!(enforced.classes(), observed.classes());
-            let refused: u64 = observed.classes().iter().map(Counts::refused_in_all).sum();
+            let refused: u64 = tally.classes().iter().map(Counts::refused_in_all).sum();
             let expected = all.iter().filter(|(_, d)| matches!(d, Decision::Refuse(_)));
-            prop_assert_eq!(refused, expected.count() as u64);
+            let expected = expected.count() as u64;
+            prop_assert_eq!(refused, expected);
+            tally.reclass(1, |_| ClassId(0));
+            prop_assert_eq!(tally.classes()[0].refused_in_all(), expected);
         }
     }
 
@@ -135,14 +167,14 @@ mod tests {
     fn each_reason_has_its_counter() {
         let mut tally = Tally::new(1);
         for reason in Reason::ALL {
-            tally.count(Mode::Observe, ClassId(0), Decision::Refuse(reason));
-            tally.count(Mode::Observe, ClassId(0), Decision::Wait(reason));
+            tally.count(ClassId(0), Decision::Refuse(reason));
+            tally.count(ClassId(0), Decision::Wait(reason));
         }
-        tally.count(Mode::Observe, ClassId(9), Decision::Admit);
+        tally.count(ClassId(9), Decision::Admit);
         let counts = &tally.classes()[0];
         for reason in Reason::ALL {
             assert_eq!((counts.refused(reason), counts.waited(reason)), (1, 1));
         }
-        assert_eq!((counts.admitted, counts.refused_in_all()), (0, 8));
+        assert_eq!((counts.admitted, counts.refused_in_all()), (0, 9));
     }
 }

@@ -1,4 +1,4 @@
-//! The demo's servers: simulated engines and a worker before each.
+//! The demo's servers: simulated engines, a worker before each, a frontend before all.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,12 +10,15 @@ use super::ports::{Moved, loopback, start_on};
 use crate::cli::failure::Failure;
 use crate::engine::batch::BatchConfig;
 use crate::engine::{Engine, EngineConfig};
+use crate::frontend::{Frontend, FrontendConfig, Tallies};
 use crate::load::client::{Target, TargetError};
 use crate::proxy::engine::EngineUrl;
 use crate::worker::{Worker, WorkerConfig};
 
 /// Engines and workers, and as many ports from each base.
 const PAIRS: u16 = 2;
+/// Port of the frontend.
+const FRONTEND_PORT: u16 = 8080;
 /// First port of the workers.
 const WORKER_PORT: u16 = 8100;
 /// First port of the engines.
@@ -29,8 +32,11 @@ const MAX_NUM_SEQS: u32 = 4;
 /// Sequences that all engines run at once.
 #[cfg(test)]
 pub const TOTAL_SEQS: u32 = PAIRS as u32 * RANKS * MAX_NUM_SEQS;
-/// How long a worker may take to ask its engine; a moment is usual.
+/// How long a worker may take to ask its engine, and the frontend its workers; a
+/// moment is usual.
 const ASKING_TIME: Duration = Duration::from_secs(5);
+/// How often the frontend reads its workers' metrics: room is found again soon.
+const SCRAPE_INTERVAL: Duration = Duration::from_millis(200);
 /// How long requests of a user's own may go on after the stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -46,6 +52,8 @@ pub struct Pair {
 pub struct Stack {
     /// Engines and workers, in order of their ports.
     pub pairs: Vec<Pair>,
+    /// What stands before all workers.
+    pub frontend: Frontend,
     /// Ports that had to be others than usual.
     pub moved: Vec<Moved>,
 }
@@ -56,16 +64,18 @@ impl Stack {
     /// # Errors
     /// A server that does not start for another reason.
     pub async fn start() -> Result<Self, Failure> {
-        let mut stack = Stack {
-            pairs: Vec::new(),
-            moved: Vec::new(),
-        };
+        let (mut pairs, mut moved) = (Vec::new(), Vec::new());
         for index in 0..PAIRS {
-            let engine = stack.engine(index).await?;
-            let worker = stack.worker(index, &engine).await?;
-            stack.pairs.push(Pair { engine, worker });
+            let engine = engine(index, &mut moved).await?;
+            let worker = worker(index, &engine, &mut moved).await?;
+            pairs.push(Pair { engine, worker });
         }
-        Ok(stack)
+        let frontend = frontend(&pairs, &mut moved).await?;
+        Ok(Stack {
+            pairs,
+            frontend,
+            moved,
+        })
     }
 
     /// Each worker's address and its gate, which can be read when the worker is gone.
@@ -76,68 +86,104 @@ impl Stack {
             .collect()
     }
 
-    /// Each worker, as a target of load.
-    pub fn targets(&self) -> Result<Vec<Target>, TargetError> {
-        self.pairs
-            .iter()
-            .map(|pair| pair.worker.url().parse())
-            .collect()
+    /// The frontend's address and its counts, which can be read when it is gone.
+    pub fn tallies(&self) -> (SocketAddr, Tallies) {
+        (self.frontend.addr(), self.frontend.tallies())
     }
 
-    async fn engine(&mut self, index: u16) -> Result<Engine, Failure> {
-        let start = async |listen| {
-            let defaults = EngineConfig::default();
-            let batch = BatchConfig {
-                max_num_seqs: MAX_NUM_SEQS,
-                ..defaults.batch
-            };
-            let seed = u64::from(index);
-            Engine::start(EngineConfig {
-                listen,
-                ranks: RANKS,
-                batch,
-                seed,
-                ..defaults
-            })
-            .await
-        };
-        let wanted = loopback(ENGINE_PORT + index);
-        let engine = start_on(wanted, start).await?;
-        self.note(wanted, engine.addr());
-        Ok(engine)
+    /// The frontend, as a target of load.
+    ///
+    /// # Errors
+    /// Its address is none that load can be sent to, which does not happen.
+    pub fn target(&self) -> Result<Target, TargetError> {
+        self.frontend.url().parse()
     }
 
-    async fn worker(&mut self, index: u16, engine: &Engine) -> Result<Worker, Failure> {
-        let engine_url: EngineUrl = engine.url().parse()?;
-        let start = async |listen| {
-            let drain_timeout = DRAIN_TIMEOUT;
-            let defaults = WorkerConfig::new(engine_url.clone());
-            Worker::start(WorkerConfig {
-                listen,
-                drain_timeout,
-                ..defaults
-            })
-        };
-        let wanted = loopback(WORKER_PORT + index);
-        let worker = start_on(wanted, start).await?;
-        informed(worker.gate()).await;
-        self.note(wanted, worker.addr());
-        Ok(worker)
-    }
-
-    fn note(&mut self, wanted: SocketAddr, taken: SocketAddr) {
-        if wanted != taken {
-            self.moved.push(Moved { wanted, taken });
-        }
-    }
-
-    /// Stops the workers, then the engines, and waits for both.
+    /// Stops the frontend, the workers and the engines, in this order, and waits for
+    /// each.
     pub async fn shutdown(self) {
+        self.frontend.shutdown().await;
         for pair in self.pairs {
             pair.worker.shutdown().await;
             pair.engine.shutdown().await;
         }
     }
+}
+
+async fn engine(index: u16, moved: &mut Vec<Moved>) -> Result<Engine, Failure> {
+    let start = async |listen| {
+        let defaults = EngineConfig::default();
+        let batch = BatchConfig {
+            max_num_seqs: MAX_NUM_SEQS,
+            ..defaults.batch
+        };
+        let seed = u64::from(index);
+        Engine::start(EngineConfig {
+            listen,
+            ranks: RANKS,
+            batch,
+            seed,
+            ..defaults
+        })
+        .await
+    };
+    let wanted = loopback(ENGINE_PORT + index);
+    let engine = start_on(wanted, start).await?;
+    note(moved, wanted, engine.addr());
+    Ok(engine)
+}
+
+async fn worker(index: u16, engine: &Engine, moved: &mut Vec<Moved>) -> Result<Worker, Failure> {
+    let engine_url: EngineUrl = engine.url().parse()?;
+    let start = async |listen| {
+        let drain_timeout = DRAIN_TIMEOUT;
+        let defaults = WorkerConfig::new(engine_url.clone());
+        Worker::start(WorkerConfig {
+            listen,
+            drain_timeout,
+            ..defaults
+        })
+    };
+    let wanted = loopback(WORKER_PORT + index);
+    let worker = start_on(wanted, start).await?;
+    informed(worker.gate()).await;
+    note(moved, wanted, worker.addr());
+    Ok(worker)
+}
+
+async fn frontend(pairs: &[Pair], moved: &mut Vec<Moved>) -> Result<Frontend, Failure> {
+    let urls = pairs.iter().map(|pair| pair.worker.url().parse());
+    let urls: Vec<EngineUrl> = urls.collect::<Result<_, _>>()?;
+    let start = async |listen| {
+        let mut config = FrontendConfig::new(urls.clone());
+        config.listen = listen;
+        config.drain_timeout = DRAIN_TIMEOUT;
+        config.monitor.scrape_interval = Some(SCRAPE_INTERVAL);
+        Frontend::start(config)
+    };
+    let wanted = loopback(FRONTEND_PORT);
+    let frontend = start_on(wanted, start).await?;
+    ready(&frontend).await;
+    note(moved, wanted, frontend.addr());
+    Ok(frontend)
+}
+
+fn note(moved: &mut Vec<Moved>, wanted: SocketAddr, taken: SocketAddr) {
+    if wanted != taken {
+        moved.push(Moved { wanted, taken });
+    }
+}
+
+/// Waits until the frontend has heard of every worker, so that the load finds all of
+/// them. If that takes too long it has warned of it.
+async fn ready(frontend: &Frontend) {
+    let all = async {
+        while !frontend.workers().iter().all(|worker| worker.is_well()) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // Either way the demo goes on.
+    let _ = timeout(ASKING_TIME, all).await;
 }
 
 /// Waits until a gate knows its engine's ranks and size, so that the load finds

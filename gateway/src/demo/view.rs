@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use tidegate::{Gate, Snapshot};
 
 use super::stack::Stack;
+use crate::frontend::hops::Ended;
+use crate::frontend::{Outcome, Tallies};
 use crate::load::Tally;
 
 /// The opening: what runs, how to talk to it, and what to look for.
@@ -17,7 +19,11 @@ pub fn opening(stack: &Stack, load: Option<f64>) -> String {
     );
     let _ = writeln!(
         out,
-        "it lets in what fits, queues some of the rest, and refuses what is too much at once.\n"
+        "it lets in what fits, queues some of the rest, and refuses what is too much at once. The"
+    );
+    let _ = writeln!(
+        out,
+        "frontend sends what one worker refuses to another, and says so when all are full.\n"
     );
     for moved in &stack.moved {
         let _ = writeln!(
@@ -29,6 +35,8 @@ pub fn opening(stack: &Stack, load: Option<f64>) -> String {
     if !stack.moved.is_empty() {
         out.push('\n');
     }
+    let url = stack.frontend.url();
+    let _ = writeln!(out, "  frontend {url}");
     for pair in &stack.pairs {
         let (worker, engine) = (pair.worker.url(), pair.engine.url());
         let _ = writeln!(out, "  worker {worker}  ->  simulated engine {engine}");
@@ -37,14 +45,17 @@ pub fn opening(stack: &Stack, load: Option<f64>) -> String {
         let now = pair.worker.gate().snapshot();
         let _ = writeln!(
             out,
-            "  each: {} ranks; per rank {} requests in the engine, {} in the queue\n",
+            "  each worker: {} ranks; per rank {} requests in the engine, {} in the queue\n",
             now.ranks(),
             now.limits.engine_request_limit,
             now.limits.request_queue_limit,
         );
-        let url = pair.worker.url();
         let _ = writeln!(out, "Send one yourself:\n  {}", curl(&url));
-        let _ = writeln!(out, "The gate's counts:\n  curl {url}/metrics");
+        let worker = pair.worker.url();
+        let _ = writeln!(
+            out,
+            "What the frontend and a gate count:\n  curl {url}/metrics\n  curl {worker}/metrics"
+        );
     }
     match load {
         Some(rate) => {
@@ -71,20 +82,38 @@ fn curl(url: &str) -> String {
     )
 }
 
-/// One line a worker, and one for the load if there is one.
-pub fn lines(gates: &[(SocketAddr, Gate)], tally: Option<&Tally>) -> Vec<String> {
+/// One line a worker, one for the frontend, and one for the load if there is one.
+pub fn lines(
+    gates: &[(SocketAddr, Gate)],
+    frontend: &(SocketAddr, Tallies),
+    tally: Option<&Tally>,
+) -> Vec<String> {
     let workers = gates
         .iter()
         .map(|(address, gate)| worker_line(*address, gate));
-    let load = tally.map(|tally| format!("load          {}", tally.line()));
-    workers.chain(load).collect()
+    let frontend = std::iter::once(frontend_line(frontend));
+    let load = tally.map(|tally| format!("load            {}", tally.line()));
+    workers.chain(frontend).chain(load).collect()
+}
+
+fn frontend_line((address, tallies): &(SocketAddr, Tallies)) -> String {
+    let refused = [Ended::RefusedWorker, Ended::RefusedRank];
+    let refused: u64 = refused.into_iter().map(|ended| tallies.tries(ended)).sum();
+    format!(
+        "frontend :{}  answered {:>5}  refused by workers {:>4}, by all {:>4}  left {:>3}",
+        address.port(),
+        tallies.ended(Outcome::Ok),
+        refused,
+        tallies.ended(Outcome::Rejected),
+        tallies.ended(Outcome::Left),
+    )
 }
 
 fn worker_line(address: SocketAddr, gate: &Gate) -> String {
     let now = gate.snapshot();
     let capacity = |limit: u32| now.ranks() * u64::from(limit);
     format!(
-        "worker :{}  running {}  waiting {}  queued {}  admitted {:>5}  refused {:>4}  left {:>3}",
+        "worker   :{}  running {}  waiting {}  queued {}  admitted {:>5}  refused {:>4}  left {:>3}",
         address.port(),
         of(
             now.worker.running,
@@ -108,7 +137,11 @@ fn of(count: u64, limit: u64) -> String {
 }
 
 /// What became of everything, worker by worker.
-pub fn summary(gates: &[(SocketAddr, Gate)], tally: Option<&Tally>) -> String {
+pub fn summary(
+    gates: &[(SocketAddr, Gate)],
+    frontend: &(SocketAddr, Tallies),
+    tally: Option<&Tally>,
+) -> String {
     let mut out = String::from("What the gates did\n");
     let _ = writeln!(
         out,
@@ -123,6 +156,15 @@ pub fn summary(gates: &[(SocketAddr, Gate)], tally: Option<&Tally>) -> String {
             totals(&gate.snapshot())
         );
     }
+    let _ = writeln!(out, "\nWhat the frontend did");
+    let (_, tallies) = frontend;
+    let counted = Outcome::ALL.map(|outcome| (outcome.label(), tallies.ended(outcome)));
+    for (what, count) in counted.into_iter().filter(|(_, count)| *count > 0) {
+        let _ = writeln!(out, "  {:<24}{count:>10}", what.replace('_', " "));
+    }
+    let tries = Ended::ALL.map(|ended| tallies.tries(ended));
+    let tries: u64 = tries.into_iter().sum();
+    let _ = writeln!(out, "  {:<24}{tries:>10}", "tries at workers");
     if let Some(tally) = tally {
         let _ = write!(out, "\nWhat the clients saw\n{tally}");
     }
@@ -159,7 +201,7 @@ mod tests {
         let permit = gate.try_admit(Some(0)).expect("room");
         let line = worker_line("127.0.0.1:8100".parse().expect("an address"), &gate);
         assert!(
-            line.starts_with("worker :8100  running 1/4  waiting 1/4  queued  0/20"),
+            line.starts_with("worker   :8100  running 1/4  waiting 1/4  queued  0/20"),
             "{line}"
         );
         assert!(line.contains("admitted     1  refused    0"), "{line}");

@@ -93,7 +93,11 @@ pub enum Outcome {
 pub struct Client {
     http: HyperClient<HttpConnector, Full<Bytes>>,
     model: String,
+    in_full: bool,
 }
+
+/// Four bytes, which whoever estimates takes for a token.
+const TOKEN: &str = "tide";
 
 impl Client {
     /// A client that asks for this model.
@@ -105,7 +109,15 @@ impl Client {
         Client {
             http,
             model: model.to_owned(),
+            in_full: false,
         }
+    }
+
+    /// Sends prompts in full from now on, for servers that look at them.
+    #[must_use]
+    pub fn in_full(mut self) -> Self {
+        self.in_full = true;
+        self
     }
 
     /// Sends one request and reads its answer to the end. Latency counts from
@@ -156,11 +168,15 @@ impl Client {
     /// the headers, so that prompts need not be sent; a real one is bounded by
     /// `max_tokens` all the same.
     fn request(&self, target: &Target, planned: &Planned) -> http::Result<Request<Full<Bytes>>> {
+        let prompt = match self.in_full {
+            true => TOKEN.repeat(planned.prompt_tokens as usize),
+            false => "Tell me about the tide.".to_owned(),
+        };
         let body = serde_json::json!({
             "model": self.model,
             "stream": true,
             "max_tokens": planned.output_tokens,
-            "messages": [{ "role": "user", "content": "Tell me about the tide." }],
+            "messages": [{ "role": "user", "content": prompt }],
         });
         let mut request = Request::post(format!("{target}/v1/chat/completions"))
             .header(header::CONTENT_TYPE, "application/json")

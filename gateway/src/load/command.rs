@@ -47,6 +47,11 @@ pub struct LoadArgs {
     #[arg(long, value_name = "RANKS", allow_negative_numbers = true)]
     pub dp_ranks: Option<crate::config::Ranks>,
 
+    /// Send prompts in full, four bytes for a token, for servers that look at them
+    /// (a policy, a frontend). Otherwise their lengths travel in headers alone.
+    #[arg(long)]
+    pub full_prompts: bool,
+
     /// Model that requests ask for.
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub model: String,
@@ -105,6 +110,10 @@ pub async fn run(args: &LoadArgs, stop: &CancellationToken) -> Result<Tally, Tra
     let schedule = args.schedule()?;
     let load = Load::default();
     let client = Client::new(&args.model);
+    let client = match args.full_prompts {
+        true => client.in_full(),
+        false => client,
+    };
     let mut status = Status::new(1);
     let playing = play(schedule, &args.urls, &client, &load, stop);
     tokio::pin!(playing);

@@ -2,8 +2,9 @@
 
 pub const PROGRAM: &str = "\
 Start here:
-  tidegate                       engines, workers and traffic on this machine; Ctrl-C stops them
+  tidegate                       engines, workers, frontend and traffic on this machine; Ctrl-C stops them
   tidegate worker --help         the gate in front of an engine of your own
+  tidegate frontend --help       one address before many workers
   tidegate config --help         which limits would be in force, and why
   tidegate size --help           which limit the engine's waiting requests need
 
@@ -30,6 +31,18 @@ request, and why; --log-format json makes each line an object.
 
 Next: `tidegate config --help` shows where the limits come from; `tidegate engine --help`
 starts an engine to try it with.";
+
+pub const FRONTEND: &str = "\
+Examples:
+  tidegate frontend --worker http://127.0.0.1:8100 --worker http://127.0.0.1:8101
+  tidegate frontend --worker http://127.0.0.1:8100 --router-mode kv \\
+    --active-decode-blocks-threshold 0.85
+  curl http://127.0.0.1:8080/busy_threshold -H 'content-type: application/json' \\
+    -d '{\"model\":\"sim\",\"active_prefill_tokens_threshold\":10000}'
+
+DYN_HTTP_OVERLOAD_STATUS_CODE is the status of refusals, 529 without it.
+
+Next: `tidegate worker --help` for the gate before one engine.";
 
 pub const CONFIG: &str = "\
 Example:

@@ -25,6 +25,8 @@ const RANK: [&str; 2] = ["x-data-parallel-rank", "x-dynamo-dp-rank"];
 /// Names a class of service, which only some clients may claim.
 const CLASS: &str = "x-slo-class";
 
+/// Where some clients put their key.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Asks for news while a request is queued.
 const PROGRESS: &str = "x-admission-progress";
 
@@ -90,6 +92,23 @@ fn parse_rank(value: &HeaderValue) -> Option<u32> {
     if digits { text.parse().ok() } else { None }
 }
 
+/// The class of service that the request claims.
+#[must_use]
+pub fn class(headers: &HeaderMap) -> Option<&str> {
+    headers.get(CLASS)?.to_str().ok().map(str::trim)
+}
+
+/// The key that the client shows: a bearer token, or `x-api-key`. Keep it out of
+/// every log.
+#[must_use]
+pub fn api_key(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| {
+        let (scheme, key) = value.to_str().ok()?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+    });
+    bearer.or_else(|| headers.get(API_KEY)?.to_str().ok().map(str::trim))
+}
+
 /// Removes what concerns one connection only, `Connection`'s own list included.
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let listed: Vec<HeaderName> = headers
@@ -131,7 +150,7 @@ pub fn remove_claims(headers: &mut HeaderMap) {
 
 /// Marks the headers that hold secrets, so that whoever prints them prints none.
 pub fn hide_secrets(headers: &mut HeaderMap) {
-    for name in [AUTHORIZATION, COOKIE, HeaderName::from_static("x-api-key")] {
+    for name in [AUTHORIZATION, COOKIE, API_KEY] {
         if let http::header::Entry::Occupied(mut found) = headers.entry(name) {
             found.iter_mut().for_each(|value| value.set_sensitive(true));
         }

@@ -1,16 +1,17 @@
 //! One member of a JSON body, found without keeping anything else of it.
 
 use std::fmt;
-use std::io::{self, Read};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
+
+use super::pieces::Pieces;
 
 /// The value of the member `name` at the top of a body that comes in `pieces`: the
 /// last one of that name, as engines read it. `None` if there is none, or if this is
 /// no JSON object, which is for the engine to say.
 pub fn last<'a>(pieces: impl Iterator<Item = &'a [u8]>, name: &str) -> Option<Value> {
-    let mut reader = serde_json::Deserializer::from_reader(Pieces { pieces, piece: &[] });
+    let mut reader = serde_json::Deserializer::from_reader(Pieces::new(pieces));
     reader.deserialize_map(Last(name)).ok().flatten()
 }
 
@@ -56,23 +57,6 @@ impl Visitor<'_> for Is<'_> {
 
     fn visit_str<E: Error>(self, name: &str) -> Result<bool, E> {
         Ok(name == self.0)
-    }
-}
-
-struct Pieces<'a, I> {
-    pieces: I,
-    piece: &'a [u8],
-}
-
-impl<'a, I: Iterator<Item = &'a [u8]>> Read for Pieces<'a, I> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.piece.is_empty() {
-            match self.pieces.next() {
-                Some(piece) => self.piece = piece,
-                None => return Ok(0),
-            }
-        }
-        self.piece.read(into)
     }
 }
 

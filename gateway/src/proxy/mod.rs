@@ -11,6 +11,7 @@
 //! | [`watched`] | clients that leave |
 //! | [`patience`] | clients that send slowly |
 //! | [`headers`] | which headers cross |
+//! | `pieces` | a body in pieces, read as one |
 //! | [`member`] | one member of a JSON body |
 //! | [`rank_field`] | the rank in a body |
 //! | `sse` | events out of a stream's bytes |
@@ -32,6 +33,7 @@ pub mod headers;
 pub mod member;
 pub mod paced;
 pub mod patience;
+pub(crate) mod pieces;
 pub mod rank_field;
 pub mod relay;
 pub mod request_body;

@@ -25,6 +25,17 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
 pub trait Hold: Unpin {
     /// The first token has come: what is held for waiting goes back.
     fn first_token(&mut self);
+
+    /// A piece of the body has come from the engine.
+    fn passed(&mut self, piece: &[u8]) {
+        let _ = piece;
+    }
+
+    /// The response is over, `whole` or broken off, just before this is dropped.
+    /// A client that leaves is not told of here.
+    fn ended(&mut self, whole: bool) {
+        let _ = whole;
+    }
 }
 
 /// Why a response was cut.
@@ -106,7 +117,24 @@ impl<H: Hold> Relay<H> {
         Ok(())
     }
 
+    /// Waits for the first piece of the body, which is then passed on as ever:
+    /// until it has come, the client can be told another status, or the request
+    /// sent elsewhere. An end without any piece is none.
+    ///
+    /// # Errors
+    /// When the body fails before.
+    pub async fn first_piece(&mut self) -> Result<(), RelayError> {
+        if self.early.is_none() {
+            let first = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await;
+            self.early = first.transpose()?;
+        }
+        Ok(())
+    }
+
     fn saw(&mut self, data: &[u8]) {
+        if let Some(hold) = &mut self.hold {
+            hold.passed(data);
+        }
         match self.watcher.feed(data) {
             Some(Event::FirstToken) => {
                 if let Some(hold) = &mut self.hold {
@@ -114,7 +142,7 @@ impl<H: Hold> Relay<H> {
                 }
             }
             Some(Event::End) => {
-                self.hold = None;
+                self.release(true);
                 // Not prolonged by what may still come.
                 self.grace = Some(Box::pin(sleep(CLOSE_GRACE)));
             }
@@ -128,9 +156,15 @@ impl<H: Hold> Relay<H> {
         }
     }
 
-    fn finish(&mut self) {
-        self.hold = None;
+    fn finish(&mut self, whole: bool) {
+        self.release(whole);
         self.engine = None;
+    }
+
+    fn release(&mut self, whole: bool) {
+        if let Some(mut hold) = self.hold.take() {
+            hold.ended(whole);
+        }
     }
 }
 
@@ -158,16 +192,20 @@ impl<H: Hold> Body for Relay<H> {
                     remove_admission(trailers);
                 }
                 this.heard();
+                // Nobody asks for more behind an end that is known.
+                if this.engine.as_ref().is_some_and(Incoming::is_end_stream) {
+                    this.release(true);
+                }
                 return Poll::Ready(Some(Ok(frame)));
             }
             Poll::Ready(Some(Err(error))) => {
-                this.finish();
+                this.finish(false);
                 // After the last event there is nothing left to lose.
                 let lost = this.grace.is_none().then(|| Err(error.into()));
                 return Poll::Ready(lost);
             }
             Poll::Ready(None) => {
-                this.finish();
+                this.finish(true);
                 return Poll::Ready(None);
             }
             Poll::Pending => {}
@@ -180,7 +218,7 @@ impl<H: Hold> Body for Relay<H> {
             (None, Some(silence)) => Some(ready!(silence.poll_too_long(cx))),
             (None, None) => return Poll::Pending,
         };
-        this.finish();
+        this.finish(lost.is_none());
         Poll::Ready(lost.map(|time| Err(RelayError::Idle(time))))
     }
 

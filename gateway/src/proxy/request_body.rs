@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -39,7 +39,7 @@ pub enum BodyError {
     TooLarge(u64),
     /// The memory to read it into was taken by others for so long.
     #[error(
-        "other requests' bodies took all of --buffer-budget for {0:?}, and this one's was to be read for its rank"
+        "other requests' bodies took all of --buffer-budget for {0:?}, and this one's had to be read first"
     )]
     NoRoom(Duration),
 }
@@ -75,15 +75,35 @@ impl RequestBody {
         Self::default()
     }
 
-    /// The body of a client's request, nothing of it read yet. If it is dropped before
-    /// its end, `unread` gets to know.
+    /// The body of a client's request, nothing of it read yet.
     #[must_use]
-    pub fn new(rest: Incoming, patience: Duration, unread: Option<Unread>) -> Self {
+    pub fn new(rest: Incoming, patience: Duration) -> Self {
         Self {
-            rest: Some(Rest { body: rest, unread }),
+            rest: Some(Rest {
+                body: rest,
+                unread: None,
+            }),
             patience: Some(Patience::new(patience)),
             ..Self::default()
         }
+    }
+
+    /// A body of these bytes.
+    #[must_use]
+    pub fn of(bytes: Bytes) -> Self {
+        Self {
+            ahead: VecDeque::from([(Frame::data(bytes), None)]),
+            ..Self::default()
+        }
+    }
+
+    /// Lets `unread` know, if there is one, when it is dropped before its end.
+    #[must_use]
+    pub fn leaving(mut self, unread: Option<Unread>) -> Self {
+        if let Some(rest) = &mut self.rest {
+            rest.unread = unread;
+        }
+        self
     }
 
     /// Tells `upload` from now on how it goes.
@@ -152,6 +172,8 @@ impl RequestBody {
         while let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await {
             let frame = frame?;
             let room = held.as_mut().and_then(|held| held.split(len(&frame)));
+            // More than was expected: not waited for, so that none holds the others up.
+            let room = room.or_else(|| budget.take_now(len(&frame)));
             if room.is_none() {
                 return Err(BodyError::TooLarge(most.into()));
             }
@@ -160,8 +182,28 @@ impl RequestBody {
         Ok(())
     }
 
+    /// What has been read and not passed on, in one piece, and the room that it
+    /// takes. Trailers are left out.
+    #[must_use]
+    pub fn into_read(self) -> (Bytes, Vec<OwnedSemaphorePermit>) {
+        let mut rooms = Vec::new();
+        let mut pieces: VecDeque<Bytes> = VecDeque::new();
+        for (frame, room) in self.ahead {
+            pieces.extend(frame.into_data());
+            rooms.extend(room);
+        }
+        if pieces.len() < 2 {
+            return (pieces.pop_front().unwrap_or_default(), rooms);
+        }
+        let mut whole = BytesMut::with_capacity(pieces.iter().map(Bytes::len).sum());
+        while let Some(piece) = pieces.pop_front() {
+            whole.extend_from_slice(&piece);
+        }
+        (whole.freeze(), rooms)
+    }
+
     /// What has been read and not passed on, piece by piece.
-    pub fn read_so_far(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn read_so_far(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.ahead
             .iter()
             .filter_map(|(frame, _)| frame.data_ref().map(Bytes::as_ref))

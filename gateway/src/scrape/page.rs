@@ -46,6 +46,13 @@ impl fmt::Display for PageUrl {
 }
 
 impl PageUrl {
+    /// The page at `path`, which begins with a slash, of a server.
+    #[must_use]
+    pub fn of(server: EngineUrl, path: &str) -> Self {
+        let path = path.to_owned();
+        Self { server, path }
+    }
+
     /// A page below this one.
     #[must_use]
     pub fn below(&self, path: &str) -> Self {

@@ -105,7 +105,7 @@ impl Way {
 /// The policy or the trace cannot be used, or the plot cannot be written.
 pub fn run(args: &SimulateArgs) -> Result<String, Failure> {
     let policy = match &args.policy {
-        Some(path) => policy::read(path)?,
+        Some(path) => policy::read::read(path)?,
         None => file::parse(file::DEFAULT)?,
     };
     let workload = match &args.trace {

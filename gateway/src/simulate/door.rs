@@ -48,6 +48,10 @@ pub(super) trait Door {
     fn decisions(&self) -> &[Counts] {
         &[]
     }
+    /// The share of the limit that it uses, if it tunes that.
+    fn target(&self) -> Option<f64> {
+        None
+    }
     /// When it wants to be woken, if at all.
     fn next_wake(&self) -> Option<Duration> {
         None

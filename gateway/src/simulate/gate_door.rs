@@ -65,6 +65,20 @@ impl GateDoor {
         lane.is_some()
     }
 
+    /// Lets a request in, queues it or refuses it.
+    pub(super) fn asks(&mut self, id: u64, moves: &mut Moves) {
+        match self.gate.request(None) {
+            Ok(Answer::Admitted(lane)) => {
+                self.enters(id, lane);
+                moves.enter.push(id);
+            }
+            Ok(Answer::Queued(number)) => {
+                self.queued.insert(number, id);
+            }
+            Err(_) => moves.refuse.push((id, None)),
+        }
+    }
+
     fn enters(&mut self, id: u64, lane: LaneIndex) {
         let waiting = true;
         self.inside.insert(id, Place { lane, waiting });
@@ -84,16 +98,7 @@ impl GateDoor {
 
 impl Door for GateDoor {
     fn arrives(&mut self, _: Duration, id: u64, _: &Request, moves: &mut Moves) {
-        match self.gate.request(None) {
-            Ok(Answer::Admitted(lane)) => {
-                self.enters(id, lane);
-                moves.enter.push(id);
-            }
-            Ok(Answer::Queued(number)) => {
-                self.queued.insert(number, id);
-            }
-            Err(_) => moves.refuse.push((id, None)),
-        }
+        self.asks(id, moves);
     }
 
     fn first_token(&mut self, _: Duration, id: u64, moves: &mut Moves) {

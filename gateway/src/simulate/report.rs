@@ -26,6 +26,7 @@ pub struct ClassReport {
     pub refused_by_gate: u64,
     refused: [u64; Reason::ALL.len()],
     first_token: Option<Histogram<u64>>,
+    end_to_end: Option<Histogram<u64>>,
     measured: Duration,
 }
 
@@ -37,6 +38,8 @@ pub struct Report {
     /// What the policy decided about each class, over all requests, carried out
     /// or not; empty without a policy.
     pub decisions: Vec<Counts>,
+    /// The share of the limit that the policy used at the end, if there is one.
+    pub target: Option<f64>,
     /// Tokens that the engine computed again because it had preempted.
     pub lost_tokens: u64,
     /// Most memory in use at any sample, 0 to 1.
@@ -49,6 +52,7 @@ impl Report {
         Report {
             classes: names.map(|name| ClassReport::new(name, measured)).collect(),
             decisions: Vec::new(),
+            target: None,
             lost_tokens: 0,
             most_memory: 0.0,
         }
@@ -78,8 +82,8 @@ impl ClassReport {
             kept: 0,
             refused_by_gate: 0,
             refused: [0; Reason::ALL.len()],
-            // These bounds are valid, and so never `None`.
-            first_token: Histogram::new_with_bounds(1, LONGEST_US, 3).ok(),
+            first_token: histogram(),
+            end_to_end: histogram(),
             measured,
         }
     }
@@ -92,9 +96,14 @@ impl ClassReport {
         for (sum, more) in self.refused.iter_mut().zip(other.refused) {
             *sum += more;
         }
-        if let (Some(own), Some(more)) = (&mut self.first_token, &other.first_token) {
-            // The same bounds: always possible.
-            let _ = own.add(more);
+        for (own, more) in [
+            (&mut self.first_token, &other.first_token),
+            (&mut self.end_to_end, &other.end_to_end),
+        ] {
+            if let (Some(own), Some(more)) = (own, more) {
+                // The same bounds: always possible.
+                let _ = own.add(more);
+            }
         }
         self
     }
@@ -106,12 +115,17 @@ impl ClassReport {
         }
     }
 
-    pub(super) fn end(&mut self, first_token: Duration, kept: bool) {
+    pub(super) fn end(&mut self, first_token: Duration, end: Duration, kept: bool) {
         self.ended += 1;
         self.kept += u64::from(kept);
-        if let Some(histogram) = &mut self.first_token {
-            let us = u64::try_from(first_token.as_micros()).unwrap_or(u64::MAX);
-            histogram.saturating_record(us.clamp(1, LONGEST_US));
+        for (histogram, time) in [
+            (&mut self.first_token, first_token),
+            (&mut self.end_to_end, end),
+        ] {
+            if let Some(histogram) = histogram {
+                let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+                histogram.saturating_record(us.clamp(1, LONGEST_US));
+            }
         }
     }
 
@@ -148,7 +162,22 @@ impl ClassReport {
     /// `None` without answers.
     #[must_use]
     pub fn first_token_ms(&self) -> Option<[f64; 3]> {
-        let histogram = self.first_token.as_ref().filter(|h| !h.is_empty())?;
-        Some([0.5, 0.99, 0.999].map(|q| histogram.value_at_quantile(q) as f64 / 1e3))
+        quantiles_ms(self.first_token.as_ref())
     }
+
+    /// The same of the time to the end of the answer.
+    #[must_use]
+    pub fn end_to_end_ms(&self) -> Option<[f64; 3]> {
+        quantiles_ms(self.end_to_end.as_ref())
+    }
+}
+
+/// `None` only for bounds that are not valid, which these are.
+fn histogram() -> Option<Histogram<u64>> {
+    Histogram::new_with_bounds(1, LONGEST_US, 3).ok()
+}
+
+fn quantiles_ms(histogram: Option<&Histogram<u64>>) -> Option<[f64; 3]> {
+    let histogram = histogram.filter(|histogram| !histogram.is_empty())?;
+    Some([0.5, 0.99, 0.999].map(|q| histogram.value_at_quantile(q) as f64 / 1e3))
 }

@@ -73,6 +73,7 @@ pub fn simulate(setup: &Setup, way_in: &WayIn, requests: &[Request]) -> Report {
     };
     world.run();
     world.report.decisions = world.door.decisions().to_vec();
+    world.report.target = world.door.target();
     world.report
 }
 
@@ -194,7 +195,7 @@ impl World<'_> {
             let ms = |time: Duration| time.as_secs_f64() * 1e3;
             let slo = self.classes.get(request.class).slo;
             let kept = slo.kept(ms(first), ms(end));
-            self.report.class(request.class).end(first, kept);
+            self.report.class(request.class).end(first, end, kept);
         }
         self.door.ends(self.now, id, answer.tokens, &mut self.moves);
     }

@@ -12,6 +12,7 @@ use super::trust::Trust;
 use crate::cli::values::{address, seconds};
 use crate::config::args::parse_max_num_seqs;
 use crate::config::{LimitArgs, Ranks};
+use crate::policy::PolicyFlags;
 use crate::proxy::engine::EngineUrl;
 
 /// Arguments of `tidegate worker`.
@@ -108,6 +109,10 @@ pub struct WorkerArgs {
     /// The limits; what is left out follows the engine's size.
     #[command(flatten)]
     pub limits: LimitArgs,
+
+    /// The policy, if there is one.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
 }
 
 #[cfg(test)]

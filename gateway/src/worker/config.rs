@@ -13,6 +13,7 @@ use super::known::KnownEngine;
 use super::refusal::{OVERLOADED, has_body, parse_status};
 use super::routes::GateRoute;
 use super::trust::Trust;
+use crate::policy::PolicyConfig;
 use crate::proxy::engine::EngineUrl;
 
 /// Where the status of refusals is read from.
@@ -84,6 +85,8 @@ pub struct WorkerConfig {
     pub metrics_prefix: String,
     /// Whether the metrics have their older names too.
     pub legacy_metrics: bool,
+    /// What decides before the gate does, if anything.
+    pub policy: Option<PolicyConfig>,
 }
 
 impl WorkerConfig {
@@ -110,6 +113,7 @@ impl WorkerConfig {
             admin_listen: None,
             metrics_prefix: tidegate::metrics::PREFIX.to_owned(),
             legacy_metrics: false,
+            policy: None,
         }
     }
 
@@ -124,9 +128,15 @@ impl WorkerConfig {
             .limits
             .resolve(args.max_num_seqs)
             .map_err(|error| ConfigError::Setting(error.to_string()))?;
-        if args.rank_from_body && args.buffer_budget == 0 {
-            let said = "--rank-from-body needs a --buffer-budget above 0 to read bodies in";
-            return Err(ConfigError::Setting(said.to_owned()));
+        let reads_bodies = [
+            (args.rank_from_body, "--rank-from-body"),
+            (args.policy.policy.is_some(), "--policy"),
+        ];
+        for (_, flag) in reads_bodies.into_iter().filter(|(set, _)| *set) {
+            if args.buffer_budget == 0 {
+                let said = format!("{flag} needs a --buffer-budget above 0 to read bodies in");
+                return Err(ConfigError::Setting(said));
+            }
         }
         resolved.log();
         Ok(Self {
@@ -150,16 +160,17 @@ impl WorkerConfig {
             admin_listen: args.admin_listen,
             metrics_prefix: args.metrics_prefix,
             legacy_metrics: args.legacy_metrics,
+            policy: PolicyConfig::from_flags(args.policy)?,
             ..Self::new(args.engine_url)
         })
     }
 }
 
-fn default_status() -> StatusCode {
+pub(crate) fn default_status() -> StatusCode {
     StatusCode::from_u16(OVERLOADED).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
 }
 
-fn status_from_environment() -> StatusCode {
+pub(crate) fn status_from_environment() -> StatusCode {
     let Some(value) = std::env::var_os(STATUS_VARIABLE) else {
         return default_status();
     };

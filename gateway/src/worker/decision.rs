@@ -4,9 +4,10 @@
 use std::time::{Duration, Instant};
 
 use tidegate::{Lane, Overload};
+use tidegate_policy::reason::Reason;
 use tracing::debug;
 
-use super::named::Named;
+use crate::server::named::Named;
 
 /// The request entered at once.
 pub(super) fn admitted(named: &Named, lane: Lane) {
@@ -29,6 +30,20 @@ pub(super) fn refused(named: &Named, overload: &Overload, retry_after: Option<u6
         queued = overload.counts.queued,
         // Capacity comes back, so a later try can succeed.
         retryable = true,
+        retry_after_seconds = retry_after,
+        "decided"
+    );
+}
+
+/// The policy refused the request, or held it until it was refused.
+pub(super) fn judged(named: &Named, class: &str, reason: Reason, retry_after: Option<u64>) {
+    debug!(
+        id = named.id(),
+        class,
+        outcome = "refused",
+        %reason,
+        scope = "class",
+        retryable = reason.may_pass(),
         retry_after_seconds = retry_after,
         "decided"
     );

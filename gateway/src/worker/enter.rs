@@ -7,19 +7,21 @@ use http::header::EXPECT;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use tidegate::{AdmissionOwned, Rejection};
+use tidegate_policy::reason::Reason;
 use tracing::debug;
 
 use super::answer::{Answer, error, unavailable};
 use super::decision;
-use super::named::Named;
-use super::path::normalise;
-use super::refusal::refusal;
+use super::refusal::{class_refusal, refusal};
 use super::shared::Shared;
 use super::slot::Slot;
 use super::waiting::Waiting;
+use crate::policy::{Verdict, asked as profile};
 use crate::proxy::request_body::{BodyError, RequestBody};
-use crate::proxy::unread::{DISCARD_BYTES, DISCARD_TIME};
 use crate::proxy::{headers, member, rank_field};
+use crate::server::discard::discard;
+use crate::server::named::Named;
+use crate::server::path::normalise;
 
 /// What a request says of itself before its body.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +86,46 @@ async fn admit(
     }
     body.limit(shared.max_body).map_err(unusable)?;
     let rank = rank(shared, asked, body).await?;
+    let Some(policy) = &shared.policy else {
+        return at_gate(shared, asked, rank, body, expects, named).await;
+    };
+    body.read_whole(&shared.budget).await.map_err(unusable)?;
+    let profile = profile::read(body.read_so_far());
+    let (key, class) = (
+        headers::api_key(asked.headers),
+        headers::class(asked.headers),
+    );
+    match policy.enter(&profile, key, class, rank).await {
+        Verdict::In(permit, inside) => {
+            decision::admitted(named, permit.lane());
+            let slot = Slot::new(permit, Arc::clone(&shared.drain));
+            Ok(Admitted::In(slot.followed(inside)))
+        }
+        Verdict::GateAlone(alone) => {
+            let untold = Asked {
+                progress: false,
+                ..asked
+            };
+            // Nobody who is not told comes out waiting.
+            match at_gate(shared, untold, rank, body, false, named).await? {
+                Admitted::In(slot) => Ok(Admitted::In(slot.followed(alone.entered()))),
+                waits => Ok(waits),
+            }
+        }
+        Verdict::Refused(class, reason) => Err(judged(shared, &class, reason, named)),
+        Verdict::Gone => Err(unavailable("The worker has stopped")),
+    }
+}
+
+/// Asks the gate, and waits in its queue.
+async fn at_gate(
+    shared: &Shared,
+    asked: Asked<'_>,
+    rank: Option<u32>,
+    body: &mut RequestBody,
+    expects: bool,
+    named: &Named,
+) -> Result<Admitted, Box<Answer>> {
     let admission = shared
         .gate
         .request_owned(rank)
@@ -165,20 +207,16 @@ fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> Box<Answer>
     Box::new(refusal(shared.overload_status, overload, retry_after))
 }
 
-/// Reads on for a client that is still sending what nobody wants, within
-/// bounds. Then the connection closes, or the HTTP/2 stream ends.
-fn discard(body: RequestBody) {
-    let Some(mut rest) = body.into_rest() else {
-        return;
-    };
-    tokio::spawn(tokio::time::timeout(DISCARD_TIME, async move {
-        let mut room = DISCARD_BYTES;
-        while let Some(Ok(frame)) = rest.frame().await {
-            let len = frame.data_ref().map_or(0, bytes::Bytes::len);
-            match room.checked_sub(len) {
-                Some(left) => room = left,
-                None => return,
-            }
-        }
-    }));
+fn judged(shared: &Shared, class: &str, reason: Reason, named: &Named) -> Box<Answer> {
+    let seen = shared.gate.snapshot().worker;
+    let retry_after = shared
+        .retry_after
+        .then(|| shared.drain.retry_after(seen, true, rand::random()));
+    decision::judged(named, class, reason, retry_after);
+    Box::new(class_refusal(
+        shared.overload_status,
+        class,
+        reason,
+        retry_after,
+    ))
 }

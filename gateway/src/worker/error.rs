@@ -3,6 +3,8 @@
 use thiserror::Error;
 use tidegate::LimitError;
 
+use crate::policy::read::PolicyError;
+
 /// Why a worker cannot be made or started.
 #[derive(Debug, Error)]
 pub enum ConfigError {
@@ -12,6 +14,9 @@ pub enum ConfigError {
     /// A setting out of its range.
     #[error("{0}")]
     Setting(String),
+    /// The policy's file is unreadable, or something in it is wrong.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The metrics could not be set up.
     #[error("metrics: {0}")]
     Metrics(String),

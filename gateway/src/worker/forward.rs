@@ -9,7 +9,6 @@ use hyper::body::Incoming;
 use tracing::{debug, warn};
 
 use super::answer::{Answer, error};
-use super::named::Named;
 use super::shared::Shared;
 use super::slot::Slot;
 use crate::proxy::engine::Reuse;
@@ -19,6 +18,8 @@ use crate::proxy::paced::Paced;
 use crate::proxy::relay::Relay;
 use crate::proxy::request_body::RequestBody;
 use crate::proxy::silence::Silence;
+use crate::server::causes::causes;
+use crate::server::named::Named;
 
 /// Sends a request on to the engine and its answer back. `slot` is what a gated
 /// request holds; it is dropped as soon as the engine is done with it.
@@ -78,26 +79,20 @@ fn failed(shared: &Shared, named: &Named, status: StatusCode, why: &dyn std::err
     }
 }
 
-/// An error with what is behind it, on one line.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
-}
-
 async fn relay(
     shared: &Shared,
     answer: Response<Incoming>,
-    slot: Option<Slot>,
+    mut slot: Option<Slot>,
     silence: Option<Silence>,
     multiplexed: bool,
     named: &Named,
 ) -> Answer {
     let (mut head, body) = answer.into_parts();
+    if !head.status.is_success()
+        && let Some(slot) = &mut slot
+    {
+        slot.failed();
+    }
     let watcher = match slot {
         Some(_) => Watcher::for_response(&head.headers),
         None => Watcher::for_nothing(),

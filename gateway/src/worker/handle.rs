@@ -1,34 +1,30 @@
 //! A request's whole way: its route, the gate, the engine, and back.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use http::{Request, Response, Version};
+use http::Request;
 use hyper::body::Incoming;
 use tracing::debug;
 
-use super::answer::{Answer, Body, error, shut_down};
-use super::busy::{Counted, InProgress};
+use super::answer::{Answer, error, shut_down};
 use super::enter::{Asked, Entered, enter};
 use super::forward::forward;
-use super::named::Named;
 use super::routes::Route;
 use super::shared::Shared;
 use super::{own, progress};
 use crate::proxy::headers;
 use crate::proxy::request_body::RequestBody;
 use crate::proxy::unread::Unread;
+use crate::server::named::Named;
 
 /// Answers one request. Dropping the future, which is what happens when the
 /// client leaves, cancels the request wherever it is. `trusted` is whether the
-/// client's claims are believed; `unread` gets to know of a body that is left.
+/// client's claims are believed.
 pub(super) async fn handle(
     shared: Arc<Shared>,
     mut request: Request<Incoming>,
     trusted: bool,
-    in_progress: InProgress,
-    unread: Unread,
-) -> Result<Response<Counted<Body>>, Infallible> {
+) -> Answer {
     let crossing = request.headers_mut();
     headers::hide_secrets(crossing);
     let unmet = headers::unmet(crossing);
@@ -48,13 +44,15 @@ pub(super) async fn handle(
     );
     let answering = async {
         if let Some(unmet) = unmet {
-            unread.mark();
+            if let Some(unread) = request.extensions().get::<Unread>() {
+                unread.mark();
+            }
             return error(unmet.status(), &unmet.to_string());
         }
         match route {
             Route::Own(route) => own::answer(&shared, route).await,
-            Route::Gated => pass(&shared, request, &named, Some(trusted), unread).await,
-            Route::Open => pass(&shared, request, &named, None, unread).await,
+            Route::Gated => pass(&shared, request, &named, Some(trusted)).await,
+            Route::Open => pass(&shared, request, &named, None).await,
         }
     };
     let mut answer = tokio::select! {
@@ -72,7 +70,7 @@ pub(super) async fn handle(
         .headers_mut()
         .entry(headers::REQUEST_ID)
         .or_insert(named.into_id());
-    Ok(answer.map(|body| Counted::new(body, in_progress)))
+    answer
 }
 
 /// Sends a request on, through the gate if `gated`, which then is whether its
@@ -82,12 +80,10 @@ async fn pass(
     request: Request<Incoming>,
     named: &Named,
     gated: Option<bool>,
-    unread: Unread,
 ) -> Answer {
     let (head, body) = request.into_parts();
-    // A stream of HTTP/2 ends by itself, and its connection goes on.
-    let unread = (head.version != Version::HTTP_2).then_some(unread);
-    let body = RequestBody::new(body, shared.client_timeout, unread);
+    let unread = head.extensions.get().cloned();
+    let body = RequestBody::new(body, shared.client_timeout).leaving(unread);
     let Some(trusted) = gated else {
         return forward(shared, head, body, None, named).await;
     };

@@ -8,7 +8,6 @@
 //! | `error` | why there is no worker |
 //! | [`prefix`] | what may go before a metric's name |
 //! | [`trust`] | which clients are believed |
-//! | `path` | what paths mean |
 //! | [`routes`] | which requests are gated |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
 //! | `told` | answers that began before admission |
@@ -18,20 +17,16 @@
 //! | `shared` | what every request needs |
 //! | `pages` | where engines tell their size |
 //! | [`report`] | how the gate learns the engine's size |
-//! | `busy` | whether a connection has a request in progress |
 //! | `own` | the worker's own routes |
-//! | `named` | what identifies a request in the log |
 //! | `decision` | what the gate decided, in the log |
 //! | `waiting` | a request that waits at the gate |
 //! | `enter` | a gated request's way in |
 //! | `forward` | a request's way to the engine, and back |
 //! | `progress` | news for those who wait |
 //! | `handle` | a request's whole way |
-//! | `serve` | connections |
 
 mod answer;
 pub mod args;
-mod busy;
 pub mod config;
 mod decision;
 mod enter;
@@ -41,16 +36,13 @@ mod handle;
 mod known;
 mod legacy;
 pub mod metrics;
-mod named;
 mod own;
 mod pages;
-mod path;
 pub mod prefix;
 mod progress;
 pub mod refusal;
 pub mod report;
 pub mod routes;
-mod serve;
 mod shared;
 pub mod slot;
 mod told;
@@ -58,7 +50,7 @@ pub mod trust;
 mod waiting;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -76,11 +68,13 @@ pub use trust::Trust;
 
 use crate::cli::files;
 use crate::cli::sparing::Sparing;
+use crate::policy::{self, Layer, Sampling};
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
+use crate::server::serve::{self, Purpose, Tasks};
+use crate::server::url_of;
 use metrics::Metrics;
 use routes::Routes;
-use serve::{Purpose, Tasks};
 use shared::Shared;
 use slot::Drain;
 
@@ -123,6 +117,14 @@ impl Worker {
             .settings(config.settings)
             .build()
             .map_err(ConfigError::from)?;
+        let policy = config.policy.as_ref().map(|policy| {
+            let size = report::size(config.settings, 1, None);
+            let settings = policy.settings.clone();
+            Arc::new(Layer::new(gate.clone(), size, settings, policy.mode))
+        });
+        let sampling = config.policy.as_ref();
+        let sampling = sampling.map(|policy| Sampling::new(policy, &config.engine_url));
+        let sampling = sampling.transpose()?;
         let worker_type = config.worker_type.map(WorkerType::label);
         let shared = Arc::new(Shared {
             metrics: Metrics::new(
@@ -133,6 +135,7 @@ impl Worker {
                 config.settings.engine_request_limit.is_some(),
             )?,
             gate,
+            policy,
             engine: Engine::new(config.engine_url)?,
             routes: match config.admin_listen {
                 None => Routes::new(config.gate_routes),
@@ -166,19 +169,32 @@ impl Worker {
             return Err(ConfigError::Setting(said).into());
         }
         let tasks = Arc::new(Tasks::default());
-        let traffic = Some((listener, Purpose::Traffic));
-        let operations = admin.map(|listener| (listener, Purpose::Operations));
-        for (listener, purpose) in traffic.into_iter().chain(operations) {
-            let (shared, of) = (Arc::clone(&shared), Arc::clone(&tasks));
-            tasks
-                .all
-                .spawn(serve::accept(listener, purpose, shared, of));
+        let patience = shared.client_timeout;
+        tasks.all.spawn({
+            let shared = Arc::clone(&shared);
+            let answer = move |request, peer| {
+                let trusted = shared.trust.covers(peer);
+                handle::handle(Arc::clone(&shared), request, trusted)
+            };
+            let of = Arc::clone(&tasks);
+            serve::accept(listener, Purpose::Traffic, patience, answer, of)
+        });
+        if let Some(listener) = admin {
+            let shared = Arc::clone(&shared);
+            let answer = move |request, _| own::only(Arc::clone(&shared), request);
+            let of = Arc::clone(&tasks);
+            let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);
+            tasks.all.spawn(accepting);
         }
         spawn_until_stopped(&tasks, {
             let shared = Arc::clone(&shared);
             async move { report::discover(&shared, config.known_engine).await }
         });
         spawn_until_stopped(&tasks, upkeep(Arc::clone(&shared)));
+        if let (Some(policy), Some(sampling)) = (&shared.policy, sampling) {
+            spawn_until_stopped(&tasks, policy::keep(Arc::clone(policy)));
+            spawn_until_stopped(&tasks, policy::sample(Arc::clone(policy), sampling));
+        }
         info!(%addr, engine = %shared.engine.url(), "worker listens");
         if let Some(addr) = admin_addr {
             info!(%addr, "worker listens for operations");
@@ -208,20 +224,20 @@ impl Worker {
     /// Where to send requests to, from this machine.
     #[must_use]
     pub fn url(&self) -> String {
-        let mut addr = self.addr;
-        if addr.ip().is_unspecified() {
-            addr.set_ip(match addr.ip() {
-                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        format!("http://{addr}")
+        url_of(self.addr)
     }
 
     /// The gate that it serves.
     #[must_use]
     pub fn gate(&self) -> &Gate {
         &self.shared.gate
+    }
+
+    /// Follows these settings of its policy from now on, for requests that are held
+    /// too. Says whether it has a policy.
+    pub fn follow(&self, settings: policy::Settings) -> bool {
+        let policy = self.shared.policy.as_ref();
+        policy.map(|policy| policy.reload(settings)).is_some()
     }
 
     /// Ends gracefully: new gated requests get 503, those that run or are queued
@@ -245,10 +261,13 @@ impl Worker {
         info!("worker stopped");
     }
 
-    /// Answers whatever has no answer yet, queued or in the engine, and gives the
+    /// Answers whatever has no answer yet, held, queued or in the engine, and gives the
     /// answers a moment to be written.
     async fn answer_the_rest(&self) {
         self.shared.gate.stop();
+        if let Some(policy) = &self.shared.policy {
+            policy.stop();
+        }
         self.shared.cut.cancel();
         // Answers that are on their way keep their connections, so that this often
         // takes the whole time.
@@ -262,8 +281,24 @@ impl Worker {
 /// As [`Worker::start`] and [`WorkerConfig::from_args`].
 pub async fn run(args: WorkerArgs, shutdown: CancellationToken) -> io::Result<()> {
     files::raise_limit();
-    let worker = Worker::start(WorkerConfig::from_args(args)?)?;
-    shutdown.cancelled().await;
+    let config = WorkerConfig::from_args(args)?;
+    let file = config
+        .policy
+        .as_ref()
+        .and_then(|policy| policy.file.clone());
+    let worker = Worker::start(config)?;
+    match file {
+        Some(file) => {
+            let reloads = policy::reload(&file, |settings| {
+                worker.follow(settings);
+            });
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                failed = reloads => failed?,
+            }
+        }
+        None => shutdown.cancelled().await,
+    }
     worker.shutdown().await;
     Ok(())
 }

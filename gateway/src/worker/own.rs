@@ -1,14 +1,13 @@
 //! The worker's own routes. They never pass through the gate.
 
-use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use serde_json::json;
 
-use super::answer::{Answer, Body, error, json_body, own};
-use super::busy::{Counted, InProgress};
+use super::answer::{Answer, error, json_body, own};
 use super::routes::OwnRoute;
 use super::shared::Shared;
 
@@ -28,24 +27,23 @@ pub(super) async fn answer(shared: &Shared, route: OwnRoute) -> Answer {
 }
 
 /// What the listener for operations says, which knows nothing else.
-pub(super) async fn only(
-    shared: &Shared,
-    request: &Request<Incoming>,
-    progress: InProgress,
-) -> Result<Response<Counted<Body>>, Infallible> {
-    let said = match OwnRoute::of(request.method(), request.uri()) {
-        Some(route) => answer(shared, route).await,
+pub(super) async fn only(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
+    match OwnRoute::of(request.method(), request.uri()) {
+        Some(route) => answer(&shared, route).await,
         None => {
             let message = "only GET /metrics, /health and /ready are here";
             error(StatusCode::NOT_FOUND, message)
         }
-    };
-    Ok(said.map(|body| Counted::new(body, progress)))
+    }
 }
 
 /// Everything measured, as it is now.
 fn metrics(shared: &Shared) -> Answer {
-    own(StatusCode::OK, METRICS_KIND, shared.metrics.render())
+    own(
+        StatusCode::OK,
+        METRICS_KIND,
+        shared.metrics.render(shared.policy.as_deref()),
+    )
 }
 
 /// This process is alive, whatever the engine does.

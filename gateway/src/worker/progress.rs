@@ -17,12 +17,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::answer::{Answer, error_body, shut_down};
 use super::forward::forward;
-use super::named::Named;
 use super::shared::Shared;
 use super::told::{Passing, Step, Told};
 use super::waiting::Waiting;
 use crate::proxy::first_token::has_events;
 use crate::proxy::request_body::RequestBody;
+use crate::server::named::Named;
 
 /// How often there is news.
 const EVERY: Duration = Duration::from_secs(1);

@@ -2,8 +2,9 @@
 
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate::{Overload, Scope};
+use tidegate_policy::reason::Reason;
 
 use super::answer::{Body, bare, json_body};
 use crate::proxy::headers::{ADMISSION_RANK, ADMISSION_SCOPE};
@@ -39,6 +40,36 @@ pub fn refusal(
     if let Some(rank) = rank {
         details["rank"] = rank.into();
     }
+    let mut answer = overloaded(status, scope, details, retry_after);
+    if let Some(rank) = rank {
+        answer.headers_mut().insert(ADMISSION_RANK, rank.into());
+    }
+    answer
+}
+
+/// The answer to a request that the policy refused.
+pub fn class_refusal(
+    status: StatusCode,
+    class: &str,
+    reason: Reason,
+    retry_after: Option<u64>,
+) -> Response<Body> {
+    let details = json!({
+        "scope": "class",
+        "class": class,
+        "reason": reason.name(),
+        "retryable": reason.may_pass(),
+    });
+    let retry_after = retry_after.filter(|_| reason.may_pass());
+    overloaded(status, "class", details, retry_after)
+}
+
+fn overloaded(
+    status: StatusCode,
+    scope: &'static str,
+    mut details: Value,
+    retry_after: Option<u64>,
+) -> Response<Body> {
     if let Some(seconds) = retry_after {
         details["retry_after_seconds"] = seconds.into();
     }
@@ -55,9 +86,6 @@ pub fn refusal(
     };
     let headers = answer.headers_mut();
     headers.insert(ADMISSION_SCOPE, HeaderValue::from_static(scope));
-    if let Some(rank) = rank {
-        headers.insert(ADMISSION_RANK, rank.into());
-    }
     if let Some(seconds) = retry_after {
         headers.insert(RETRY_AFTER, seconds.into());
     }
@@ -92,7 +120,6 @@ pub fn parse_status(text: &str) -> Result<StatusCode, String> {
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt;
-    use serde_json::Value;
     use tidegate::{Counts, Lane, Limit};
 
     use super::*;
@@ -160,6 +187,22 @@ mod tests {
             let bytes = answer.into_body().collect().await.unwrap().to_bytes();
             assert!(bytes.is_empty(), "{status}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_class_refuses_for_a_reason_and_says_whether_it_may_pass() {
+        let status = StatusCode::from_u16(OVERLOADED).unwrap();
+        let answer = class_refusal(status, "gold", Reason::QueueTimeout, Some(3));
+        assert_eq!(answer.headers()["x-admission-scope"], "class");
+        assert_eq!(answer.headers()["retry-after"], "3");
+        let told = body(answer).await;
+        assert_eq!(told["type"], "Overloaded");
+        assert_eq!(told["details"]["class"], "gold");
+        assert_eq!(told["details"]["reason"], "queue_timeout");
+        assert_eq!(told["details"]["retryable"], true);
+        let answer = class_refusal(status, "gold", Reason::TooLarge, Some(3));
+        assert!(!answer.headers().contains_key("retry-after"));
+        assert_eq!(body(answer).await["details"]["retryable"], false);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::str::FromStr;
 use http::{Method, Uri};
 use thiserror::Error;
 
-use super::path::{normalise, split_first};
+use crate::server::path::{normalise, split_first};
 
 /// The generating routes of the engines in use. A part in braces stands for any
 /// one part of a path.
-const GATED: [&str; 11] = [
+pub(crate) const GATED: [&str; 11] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/responses",

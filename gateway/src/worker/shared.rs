@@ -13,6 +13,7 @@ use super::routes::Routes;
 use super::slot::Drain;
 use super::trust::Trust;
 use crate::cli::sparing::Sparing;
+use crate::policy::Layer;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::Engine;
 
@@ -20,6 +21,8 @@ use crate::proxy::engine::Engine;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) gate: Gate,
+    /// What decides before the gate does, if anything.
+    pub(super) policy: Option<Arc<Layer>>,
     pub(super) engine: Engine,
     pub(super) routes: Routes,
     pub(super) metrics: Metrics,

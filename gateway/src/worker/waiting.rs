@@ -6,9 +6,9 @@ use tidegate::{Lane, OwnedPermit, OwnedTicket, Stopped};
 
 use super::answer::{Answer, unavailable};
 use super::decision::Queued;
-use super::named::Named;
 use super::shared::Shared;
 use super::slot::Slot;
+use crate::server::named::Named;
 
 /// Its ticket, and what the log knows of it. Dropping it is leaving.
 #[derive(Debug)]

@@ -2,9 +2,13 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use tidegate_gateway::frontend::{Frontend, FrontendConfig};
+use tidegate_gateway::load::{Client, Outcome, Planned};
 use tidegate_gateway::scrape::page::Fetch;
 use tidegate_gateway::worker::WorkerType;
+use tokio::time::Instant;
 
 use super::server::program;
 use super::stack::{LONG, Stack, simulated};
@@ -40,6 +44,37 @@ fn faults(page: &str) -> Vec<String> {
 fn promtool_notices_what_is_wrong() {
     assert!(!faults("# TYPE a counter\na 1\n").is_empty());
     assert!(!faults("a{\n").is_empty());
+}
+
+#[tokio::test]
+async fn promtool_finds_nothing_at_a_frontend() {
+    let stack = Stack::start(simulated(2, 8, 20.0), |_| {}).await;
+    let config = FrontendConfig::new(vec![stack.worker.url().parse().unwrap()]);
+    let front = Frontend::start(config).unwrap();
+    let target = front.url().parse().unwrap();
+    let client = Client::new("sim");
+    let one = Planned {
+        at: Duration::ZERO,
+        prompt_tokens: 1,
+        output_tokens: 4,
+        rank: None,
+        leaves_after: None,
+    };
+    // With something in each of them.
+    let served = async {
+        while client.send(&target, &one, Instant::now()).await.0 != Outcome::Ok {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(LONG, served).await.unwrap();
+    let url = format!("{}/metrics", front.url());
+    let page = Fetch::new(url.parse().unwrap())
+        .unwrap()
+        .text(LONG)
+        .await
+        .unwrap();
+    assert!(page.contains("dynamo_frontend_time_to_first_token_seconds_bucket"));
+    assert_eq!(faults(&page), Vec::<String>::new(), "{page}");
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! A scripted engine, and what every test starts and ends with.
 
+// Each test file uses its own part of this.
+#![allow(dead_code)]
+
 #[path = "../gate/mod.rs"]
 mod gate;
 

@@ -9,8 +9,9 @@ use toml::Spanned;
 use super::classes::{ClassTable, Named};
 use super::error::FileError;
 use super::values;
+use crate::fairness::{self, By};
 use crate::settings::Settings;
-use crate::{cold_start, fill, headroom, limit, profile, published, sampler};
+use crate::{cold_start, fill, headroom, limit, profile, published, sampler, tuner};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -23,6 +24,8 @@ pub(super) struct File {
     cold_start: ColdStart,
     batch: Batch,
     memory: Memory,
+    fairness: Fairness,
+    tuner: Tuner,
     class: Vec<Spanned<ClassTable>>,
     api_keys: BTreeMap<String, Spanned<String>>,
     models: BTreeMap<String, Spanned<String>>,
@@ -70,6 +73,31 @@ struct Memory {
     critical_from: f64,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Fairness {
+    by: ByName,
+    #[serde(deserialize_with = "values::share")]
+    floor: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Tuner {
+    enabled: bool,
+    #[serde(deserialize_with = "values::interval_ms")]
+    window_ms: Duration,
+    #[serde(deserialize_with = "values::share")]
+    late: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ByName {
+    Tokens,
+    Requests,
+}
+
 impl Default for File {
     fn default() -> Self {
         File {
@@ -80,6 +108,8 @@ impl Default for File {
             cold_start: ColdStart::default(),
             batch: Batch::default(),
             memory: Memory::default(),
+            fairness: Fairness::default(),
+            tuner: Tuner::default(),
             class: Vec::new(),
             api_keys: BTreeMap::new(),
             models: BTreeMap::new(),
@@ -136,6 +166,30 @@ impl Default for Memory {
     }
 }
 
+impl Default for Fairness {
+    fn default() -> Self {
+        Fairness {
+            by: ByName::Tokens,
+            floor: fairness::FLOOR,
+        }
+    }
+}
+
+impl Default for Tuner {
+    fn default() -> Self {
+        let tuner::Settings {
+            window,
+            late,
+            enabled,
+        } = tuner::Settings::default();
+        Tuner {
+            enabled,
+            window_ms: window,
+            late,
+        }
+    }
+}
+
 impl File {
     /// What the file amounts to.
     pub(super) fn settings(self, text: &str) -> Result<Settings, FileError> {
@@ -152,6 +206,16 @@ impl File {
             },
             fill_below: self.batch.fill_below,
             critical_from: self.memory.critical_from,
+            tuner: tuner::Settings {
+                window: self.tuner.window_ms,
+                late: self.tuner.late,
+                enabled: self.tuner.enabled,
+            },
+            fair_by: match self.fairness.by {
+                ByName::Tokens => By::Tokens,
+                ByName::Requests => By::Requests,
+            },
+            floor: self.fairness.floor,
             classes: Named {
                 default: self.default_class,
                 classes: self.class,

@@ -27,11 +27,13 @@ impl Judge {
         self.promised = self.promised.saturating_add(profile.need);
         let input_until = self.unfilled.saturating_add(profile.input);
         self.unfilled = input_until;
+        let waited = Duration::try_from_secs_f64(waited_ms / 1e3).unwrap_or_default();
         Inside {
             profile,
+            arrived: now.saturating_sub(waited),
             entered: now,
+            first_token: None,
             input_until,
-            prefilled: false,
         }
     }
 
@@ -44,37 +46,50 @@ impl Judge {
 
     /// The first token of a request came. A second one changes nothing.
     pub fn first_token(&mut self, now: Duration, inside: &mut Inside) {
-        if inside.prefilled {
+        if inside.first_token.is_some() {
             return;
         }
+        inside.first_token = Some(now);
         self.prefilled(inside);
         let ms = since_ms(inside.entered, now);
         self.learn(now, &inside.profile.model)
             .first_token(now, inside.input_until, ms);
     }
 
-    /// A request ended, having generated `output` tokens.
-    pub fn ended(&mut self, now: Duration, mut inside: Inside, output: u64) {
+    /// A request ended, having generated `output` tokens, if that is known.
+    pub fn ended(&mut self, now: Duration, mut inside: Inside, output: Option<u64>) {
         // An answer without content has its first token at its end.
         self.first_token(now, &mut inside);
         let ms = since_ms(inside.entered, now);
         self.learn(now, &inside.profile.model)
             .ended(now, inside.profile.input, output, ms);
+        self.served(now, &inside);
         self.left(inside);
     }
 
     /// A request failed, or its client left: what it held is free, and nothing
     /// is learned.
-    pub fn left(&mut self, mut inside: Inside) {
-        if !inside.prefilled {
-            self.prefilled(&mut inside);
+    pub fn left(&mut self, inside: Inside) {
+        if inside.first_token.is_none() {
+            self.prefilled(&inside);
         }
         self.inside = self.inside.saturating_sub(1);
         self.promised = self.promised.saturating_sub(inside.profile.need);
     }
 
-    fn prefilled(&mut self, inside: &mut Inside) {
-        inside.prefilled = true;
+    /// Whether the promise was kept, as the client saw it.
+    fn served(&mut self, now: Duration, inside: &Inside) {
+        let first = since_ms(inside.arrived, inside.first_token.unwrap_or(now));
+        let end = since_ms(inside.arrived, now);
+        let class = inside.profile.class;
+        if let Some(quality) = self.quality.get_mut(class.0) {
+            quality.ended(now, first, end);
+        }
+        let slo = &self.settings.classes.get(class).slo;
+        self.tuner.ended(inside.profile.need, slo.kept(first, end));
+    }
+
+    fn prefilled(&mut self, inside: &Inside) {
         self.unfilled = self.unfilled.saturating_sub(inside.profile.input);
     }
 

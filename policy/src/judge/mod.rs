@@ -22,21 +22,26 @@ mod events;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::class::ClassId;
+use crate::class::{Class, ClassId};
 use crate::cold_start::ColdStart;
 use crate::drain::Drain;
 use crate::headroom;
 use crate::limit::Factors;
 use crate::profile::{ModelLatency, Profile};
 use crate::published::Reading;
+use crate::quality::{Attained, Quality};
 use crate::rate::Bucket;
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::State;
+use crate::tuner::Tuner;
 
 /// Models that are learned apart; further ones are learned as one, so that names
 /// that clients make up fill no memory.
 pub const MOST_MODELS: usize = 64;
+
+/// The time over which the quality of service is counted.
+pub const QUALITY_PERIOD: Duration = Duration::from_secs(30);
 
 /// After so long without an entry an estimate is put to the test.
 pub const PROBE_AFTER: Duration = Duration::from_secs(1);
@@ -55,10 +60,12 @@ pub struct EngineSize {
 #[must_use = "what it holds is free only once it is given back"]
 pub struct Inside {
     profile: Profile,
+    arrived: Duration,
     entered: Duration,
+    /// When its first token came.
+    first_token: Option<Duration>,
     /// Input that the engine had to work through until its first token.
     input_until: u64,
-    prefilled: bool,
 }
 
 /// Decides for one engine.
@@ -69,6 +76,8 @@ pub struct Judge {
     state: Option<State>,
     cold: ColdStart,
     cold_factor: f64,
+    tuner: Tuner,
+    quality: Vec<Quality>,
     drains: Vec<Drain>,
     models: HashMap<String, ModelLatency>,
     rates: Vec<Option<Bucket>>,
@@ -76,6 +85,8 @@ pub struct Judge {
     promised: u64,
     unfilled: u64,
     last_entry: Duration,
+    /// When it was last told of a state.
+    now: Duration,
 }
 
 impl Judge {
@@ -88,14 +99,17 @@ impl Judge {
             state: None,
             cold: ColdStart::new(settings.cold_start),
             cold_factor: 1.0,
+            tuner: Tuner::new(settings.tuner, settings.utilisation_target, Duration::ZERO),
+            quality: qualities(classes),
             drains: vec![Drain::default(); classes.len()],
             models: HashMap::new(),
-            rates: classes.iter().map(|c| c.rate.map(Bucket::new)).collect(),
+            rates: rates(classes),
             settings,
             inside: 0,
             promised: 0,
             unfilled: 0,
             last_entry: Duration::ZERO,
+            now: Duration::ZERO,
         }
     }
 
@@ -117,18 +131,70 @@ impl Judge {
         self.inside
     }
 
+    /// New settings. What was learned of a class stays with the one of the same
+    /// name, and what was learned of models stays; rates start full.
+    pub fn reload(&mut self, settings: Settings) {
+        let (old, new) = (&self.settings.classes, &settings.classes);
+        let drains = new.all().iter().map(|class| {
+            let before = old.named(&class.name).ok();
+            let drain = before.and_then(|id| self.drains.get(id.0));
+            drain.cloned().unwrap_or_default()
+        });
+        self.drains = drains.collect();
+        self.rates = rates(new.all());
+        self.quality = qualities(new.all());
+        let tuned = |of: &Settings| (of.tuner, of.utilisation_target);
+        if tuned(&settings) != tuned(&self.settings) {
+            self.tuner = Tuner::new(settings.tuner, settings.utilisation_target, self.now);
+        }
+        if settings.cold_start != self.settings.cold_start {
+            self.cold = ColdStart::new(settings.cold_start);
+        }
+        self.settings = settings;
+    }
+
+    /// The engine told its size, or the gate's limits were moved.
+    pub fn resize(&mut self, size: EngineSize) {
+        self.size = size;
+    }
+
     /// Takes a new reading of the state; one that is not fresh fails open.
     pub fn observe(&mut self, now: Duration, reading: &Reading) {
+        self.now = now;
         self.state = reading.fresh().copied();
         // Not a number says nothing about idling.
         let idle_ms = self.state.map_or(f64::NAN, |state| state.idle_ms);
         self.cold_factor = self.cold.observe(now, idle_ms);
+        if self.state.is_some() {
+            let reached = self.inside >= u64::from(self.limit());
+            self.tuner.look(now, reached);
+        }
     }
 
-    /// The limit in force, for the gate.
+    /// What a class's clients got over the last half minute to minute.
+    #[must_use]
+    pub fn attained(&mut self, now: Duration, class: ClassId) -> Option<Attained> {
+        Some(self.quality.get_mut(class.0)?.attained(now))
+    }
+
+    /// The share of the gate's limit that is used, before cold starts and memory
+    /// lower it.
+    #[must_use]
+    pub fn target(&self) -> f64 {
+        self.tuner.target()
+    }
+
+    /// The limit in force, over all ranks.
     #[must_use]
     pub fn limit(&self) -> u32 {
-        self.factors().limit(self.size.request_limit)
+        self.limit_of(self.size.request_limit)
+    }
+
+    /// The limit in force in the place of this one: for the gate, which limits
+    /// each rank.
+    #[must_use]
+    pub fn limit_of(&self, limit: u32) -> u32 {
+        self.factors().limit(limit)
     }
 
     /// The profile of a request: its need is its input and what it may generate,
@@ -164,7 +230,7 @@ impl Judge {
     fn factors(&self) -> Factors {
         let share = self.memory().map_or(0.0, |memory| memory.share());
         Factors {
-            target: self.settings.utilisation_target,
+            target: self.tuner.target(),
             cold: self.cold_factor,
             headroom: headroom::factor(share, self.settings.critical_from),
         }
@@ -173,6 +239,15 @@ impl Judge {
     fn model(&self, name: &str) -> Option<&ModelLatency> {
         self.models.get(name).or_else(|| self.models.get(""))
     }
+}
+
+fn qualities(classes: &[Class]) -> Vec<Quality> {
+    let quality = |class: &Class| Quality::new(class.slo, QUALITY_PERIOD, Duration::ZERO);
+    classes.iter().map(quality).collect()
+}
+
+fn rates(classes: &[Class]) -> Vec<Option<Bucket>> {
+    classes.iter().map(|c| c.rate.map(Bucket::new)).collect()
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ fn without_a_fresh_state_the_gate_alone_decides() {
     let mut judge = judge();
     assert_eq!(decided(&judge, "gold", 1_000_000), Decision::GateAlone);
     judge.observe(at(0), &state(0, 1, 0, 0.0));
-    let never = Decision::Refuse(Reason::InsufficientMemory);
+    let never = Decision::Refuse(Reason::TooLarge);
     assert_eq!(decided(&judge, "gold", 1_000_000), never);
     judge.observe(at(5_000), &Reading::Stale { age: at(5_000) });
     assert_eq!(decided(&judge, "gold", 1_000_000), Decision::GateAlone);
@@ -110,7 +110,7 @@ fn it_learns_what_requests_take_and_refuses_what_would_be_late() {
         // 1 ms a token until the first, ten times that until the end.
         judge.first_token(at(1_000 * i + input), &mut inside);
         judge.first_token(at(1_000 * i + 999), &mut inside);
-        judge.ended(at(1_000 * i + 10 * input), inside, 200);
+        judge.ended(at(1_000 * i + 10 * input), inside, Some(200));
     }
     assert_eq!(decided(&judge, "gold", 450), Decision::Admit);
     let late = Decision::Refuse(Reason::SloViolationRisk);
@@ -132,7 +132,7 @@ fn an_estimate_that_refuses_everybody_is_put_to_the_test() {
     let mut judge = judge();
     judge.observe(at(0), &state(0, 1, 0, 0.0));
     let inside = enter(&mut judge, 0, 100);
-    judge.ended(at(9_000), inside, 10);
+    judge.ended(at(9_000), inside, Some(10));
     let decide = |judge: &Judge, ms| judge.decide(at(ms), &request(judge, "gold", 100), 0.0, 0);
     let late = Decision::Refuse(Reason::SloViolationRisk);
     assert_eq!(decide(&judge, 999), late, "someone entered within a second");
@@ -149,7 +149,7 @@ fn names_that_clients_make_up_fill_no_memory() {
     for i in 0..1_000 {
         let profile = judge.profile(&format!("m{i}"), ClassId(0), 10, None);
         let inside = judge.enters(at(i), profile, 0.0, 0);
-        judge.ended(at(i + 1), inside, 1);
+        judge.ended(at(i + 1), inside, Some(1));
     }
     assert_eq!(judge.models.len(), MOST_MODELS + 1);
 }
@@ -175,7 +175,7 @@ proptest! {
             judge.observe(now, &state(0, 1, size, 0.0));
             match (event, which < inside.len()) {
                 (1, true) => judge.first_token(now, &mut inside[which]),
-                (2, true) => judge.ended(now, inside.remove(which), size),
+                (2, true) => judge.ended(now, inside.remove(which), Some(size)),
                 (3, true) => judge.left(inside.remove(which)),
                 _ => {
                     let profile = judge.profile("m", ClassId(which), size, None);

@@ -13,21 +13,21 @@ use tokio::time::timeout;
 
 /// The requests in progress on one connection.
 #[derive(Clone, Debug)]
-pub(super) struct Busy(Arc<watch::Sender<u32>>);
+pub(crate) struct Busy(Arc<watch::Sender<u32>>);
 
 impl Busy {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }
 
     /// One more, until what this returns is dropped.
-    pub(super) fn begin(&self) -> InProgress {
+    pub(crate) fn begin(&self) -> InProgress {
         self.0.send_modify(|count| *count += 1);
         InProgress(self.clone())
     }
 
     /// Waits until there has been none for `time`.
-    pub(super) async fn quiet(&self, time: Duration) {
+    pub(crate) async fn quiet(&self, time: Duration) {
         let mut seen = self.0.subscribe();
         // The sender is ours, so that waiting cannot fail.
         while seen.wait_for(|count| *count == 0).await.is_ok()
@@ -38,7 +38,7 @@ impl Busy {
 
 /// A request in progress.
 #[derive(Debug)]
-pub(super) struct InProgress(Busy);
+pub(crate) struct InProgress(Busy);
 
 impl Drop for InProgress {
     fn drop(&mut self) {
@@ -48,13 +48,13 @@ impl Drop for InProgress {
 
 /// The body of an answer, which ends the request's progress.
 #[derive(Debug)]
-pub(super) struct Counted<B> {
+pub(crate) struct Counted<B> {
     body: B,
     _progress: InProgress,
 }
 
 impl<B> Counted<B> {
-    pub(super) fn new(body: B, progress: InProgress) -> Self {
+    pub(crate) fn new(body: B, progress: InProgress) -> Self {
         Self {
             body,
             _progress: progress,

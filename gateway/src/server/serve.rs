@@ -1,11 +1,17 @@
 //! Connections: accepting them, serving them, and seeing them out.
 
+use std::convert::Infallible;
+use std::error::Error;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Buf;
+use http::{Request, Response, Version};
+use http_body::Body;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -15,9 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use super::busy::Busy;
-use super::shared::Shared;
-use super::{handle, own};
+use super::busy::{Busy, Counted};
 use crate::cli::sparing::Sparing;
 use crate::proxy::unread::Unread;
 use crate::proxy::watched::watched;
@@ -53,21 +57,21 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The tasks of one worker, and how they are told to end.
+/// The tasks of one server, and how they are told to end.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     /// All of them.
-    pub(super) all: TaskTracker,
+    pub(crate) all: TaskTracker,
     /// Connections accepted before the shutdown began.
-    pub(super) old: TaskTracker,
+    pub(crate) old: TaskTracker,
     /// Connections finish what they have begun and take nothing new.
-    pub(super) drain: CancellationToken,
+    pub(crate) drain: CancellationToken,
     /// Everything ends at once.
-    pub(super) stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
 }
 
 /// Listens on `addr`.
-pub(super) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = match addr {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -82,21 +86,28 @@ pub(super) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// Requests of clients.
+pub(crate) enum Purpose {
+    /// Requests of clients, which a shutdown lets finish.
     Traffic,
-    /// The worker's own routes, and nothing else.
+    /// The server's own routes, and nothing else.
     Operations,
 }
 
-/// Accepts connections until stopped. While draining too: whoever comes then is
-/// told so, instead of finding nobody.
-pub(super) async fn accept(
+/// Accepts connections until stopped, and has `answer` answer their requests, told
+/// the client's address. A client may be `patience` slow. While draining too:
+/// whoever comes then is told so, instead of finding nobody.
+///
+/// The future of an answer is dropped when its client leaves.
+pub(crate) async fn accept<F, B>(
     listener: TcpListener,
     purpose: Purpose,
-    shared: Arc<Shared>,
+    patience: Duration,
+    answer: impl Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
     tasks: Arc<Tasks>,
-) {
+) where
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+{
     let warnings = Sparing::default();
     let mut server = auto::Builder::new(TokioExecutor::new());
     // How long a head may take is for `serve` to see, whatever the version.
@@ -126,15 +137,15 @@ pub(super) async fn accept(
             },
             () = tasks.stop.cancelled() => return,
         };
-        let trusted = shared.trust.covers(peer.ip());
         let connection = serve(
             server.clone(),
             stream,
-            (purpose == Purpose::Traffic).then_some(trusted),
-            Arc::clone(&shared),
+            peer.ip(),
+            patience,
+            answer.clone(),
             Arc::clone(&tasks),
         );
-        if purpose == Purpose::Operations || shared.is_draining() {
+        if purpose == Purpose::Operations || tasks.drain.is_cancelled() {
             tasks.all.spawn(connection);
         } else {
             tasks.all.spawn(tasks.old.track_future(connection));
@@ -142,32 +153,37 @@ pub(super) async fn accept(
     }
 }
 
-/// Serves one connection. `traffic` is whether its client is trusted, or `None`
-/// if it may only ask for the worker's own routes.
-async fn serve(
+/// Serves one connection.
+async fn serve<F, B>(
     server: auto::Builder<TokioExecutor>,
     stream: TcpStream,
-    traffic: Option<bool>,
-    shared: Arc<Shared>,
+    peer: IpAddr,
+    patience: Duration,
+    answer: impl Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
     tasks: Arc<Tasks>,
-) {
+) where
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+{
     if let Err(error) = prepare(&stream) {
         debug!(%error, "a connection ended before it was served");
         return;
     }
     let (busy, unread) = (Busy::new(), Unread::default());
-    let patience = shared.client_timeout;
     // Who comes after the shutdown began is to be answered, not hung up on.
-    let mut told = shared.is_draining();
+    let mut told = tasks.drain.is_cancelled();
     let mut quiet = false;
     let service = service_fn(|request| {
-        let (shared, progress) = (Arc::clone(&shared), busy.begin());
-        let unread = unread.clone();
+        let progress = busy.begin();
+        let mut request: Request<Incoming> = request;
+        // A stream of HTTP/2 ends by itself, and its connection goes on.
+        if request.version() != Version::HTTP_2 {
+            request.extensions_mut().insert(unread.clone());
+        }
+        let answer = answer(request, peer);
         async move {
-            match traffic {
-                Some(trusted) => handle::handle(shared, request, trusted, progress, unread).await,
-                None => own::only(&shared, &request, progress).await,
-            }
+            let answer = answer.await;
+            Ok::<_, Infallible>(answer.map(|body| Counted::new(body, progress)))
         }
     });
     let (stream, watch) = watched(stream, patience, unread.clone());

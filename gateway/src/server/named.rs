@@ -6,7 +6,7 @@ use crate::proxy::headers;
 
 /// A request's id, and the trace that it belongs to.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(crate) struct Named {
     id: HeaderValue,
     traceparent: Option<HeaderValue>,
 }
@@ -14,7 +14,7 @@ pub(super) struct Named {
 impl Named {
     /// Of a request with these headers, which get an id if they have none. What is no
     /// id is not logged.
-    pub(super) fn of(headers: &mut HeaderMap) -> Self {
+    pub(crate) fn of(headers: &mut HeaderMap) -> Self {
         Self {
             id: headers::request_id(headers),
             traceparent: headers
@@ -25,17 +25,17 @@ impl Named {
     }
 
     /// The id, for the log.
-    pub(super) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         text(&self.id)
     }
 
     /// The trace, for the log.
-    pub(super) fn traceparent(&self) -> Option<&str> {
+    pub(crate) fn traceparent(&self) -> Option<&str> {
         self.traceparent.as_ref().map(text)
     }
 
     /// The id, for the answer.
-    pub(super) fn into_id(self) -> HeaderValue {
+    pub(crate) fn into_id(self) -> HeaderValue {
         self.id
     }
 }

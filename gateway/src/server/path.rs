@@ -7,12 +7,12 @@
 //! past the gate. What is passed on is always the client's own spelling.
 
 /// A path's parts as engines understand them to which an encoded slash is one.
-pub(super) fn normalise(path: &str) -> Vec<String> {
+pub(crate) fn normalise(path: &str) -> Vec<String> {
     resolve(decode(path).split('/').map(str::to_owned))
 }
 
 /// A path's parts as the other engines understand them.
-pub(super) fn split_first(path: &str) -> Vec<String> {
+pub(crate) fn split_first(path: &str) -> Vec<String> {
     resolve(path.split('/').map(decode))
 }
 

@@ -1,0 +1,281 @@
+//! `tidegate frontend`: sends requests to workers, and refuses when all of them
+//! have too much to do.
+//!
+//! A part imports only from parts above it.
+//!
+//! | part | what it holds |
+//! | --- | --- |
+//! | [`endpoint`] | the routes that go to workers |
+//! | [`health`] | whether a worker is well |
+//! | [`mark`] | what its refusals say for a moment |
+//! | [`models`] | what it serves |
+//! | [`hops`] | how tries at it ended |
+//! | [`member`], `check`, `members` | a worker, what asks it, all of them |
+//! | `eligible` | which of them a request may go to |
+//! | [`pick`] | which of those gets it |
+//! | [`ask`] | what is read of a request |
+//! | [`tokens`] | what is read of an answer |
+//! | `metrics`, `record` | what is counted, and one request's part of it |
+//! | `held` | what a request holds while a worker has it |
+//! | `refusal`, `answer` | a worker's refusal; what the frontend says itself |
+//! | [`args`], [`config`] | flags, and everything that makes a frontend |
+//! | `shared` | what every request needs |
+//! | `tallies` | what was counted, for those in the same process |
+//! | `unsourced` | thresholds that nothing is known to judge by |
+//! | `attempt` | one request, sent to one worker once |
+//! | `route` | a request's way: who gets it, and who gets it next |
+//! | `own` | the frontend's own routes |
+//! | `handle` | a request's way in |
+
+mod answer;
+pub mod args;
+pub mod ask;
+mod attempt;
+mod check;
+pub mod config;
+mod eligible;
+pub mod endpoint;
+mod handle;
+pub mod health;
+mod held;
+pub mod hops;
+pub mod mark;
+pub mod member;
+mod members;
+mod metrics;
+pub mod models;
+mod own;
+pub mod pick;
+mod record;
+mod refusal;
+mod route;
+mod shared;
+mod tallies;
+pub mod tokens;
+mod unsourced;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{info, warn};
+
+pub use args::FrontendArgs;
+pub use config::FrontendConfig;
+pub use held::Held;
+pub use member::Member;
+pub use pick::RouterMode;
+pub use record::Outcome;
+pub use tallies::Tallies;
+
+use crate::cli::files;
+use crate::cli::sparing::Sparing;
+use crate::monitor::Monitor;
+use crate::proxy::budget::BufferBudget;
+use crate::proxy::engine::EngineUrl;
+use crate::server::serve::{self, Purpose, Tasks};
+use crate::server::url_of;
+use crate::worker::routes::Routes;
+use members::Members;
+use metrics::Metrics;
+use pick::Picker;
+use shared::Shared;
+
+/// How often histograms are brought up to date.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A running frontend. Dropping it ends it at once, whatever it is doing;
+/// [`shutdown`](Self::shutdown) lets requests finish.
+#[derive(Debug)]
+pub struct Frontend {
+    addr: SocketAddr,
+    admin_addr: Option<SocketAddr>,
+    shared: Arc<Shared>,
+    tasks: Arc<Tasks>,
+    drain_timeout: Duration,
+    _stop_on_drop: DropGuard,
+}
+
+impl Frontend {
+    /// Listens and serves, on the current Tokio runtime. The workers need not be up
+    /// yet: each gets requests once it has answered a check.
+    ///
+    /// # Errors
+    /// An address is not free, or, for an `https` worker, the system's trusted
+    /// certificates cannot be read.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn start(config: FrontendConfig) -> io::Result<Self> {
+        let pace = config.pace();
+        let monitor = Monitor::new(config.monitor);
+        let members = Members::new(monitor.clone(), pace, config.mark_time);
+        let block_size = monitor.settings().block_size;
+        let shared = Arc::new(Shared {
+            members,
+            picker: Picker::new(config.router_mode, block_size, config.seed),
+            monitor,
+            metrics: Arc::new(Metrics::new().map_err(io::Error::other)?),
+            routes: Routes::new(config.routes),
+            budget: BufferBudget::new(config.buffer_budget),
+            max_body: config.max_body,
+            overload_status: config.overload_status,
+            retry_after: config.retry_after,
+            worker_idle_timeout: config.worker_idle_timeout,
+            client_timeout: config.client_timeout,
+            trust: config.trust,
+            own_apart: config.admin_listen.is_some(),
+            worker_warnings: Sparing::default(),
+            draining: AtomicBool::new(false),
+        });
+        let listener = serve::listen(config.listen)?;
+        let addr = listener.local_addr()?;
+        let admin = config.admin_listen.map(serve::listen).transpose()?;
+        let admin_addr = admin.as_ref().map(TcpListener::local_addr).transpose()?;
+        for url in config.workers {
+            shared.members.add(url)?;
+        }
+        let tasks = Arc::new(Tasks::default());
+        accept(&shared, &tasks, listener, admin);
+        tasks.all.spawn({
+            let (shared, stop) = (Arc::clone(&shared), tasks.stop.clone());
+            async move {
+                let always =
+                    async { tokio::join!(upkeep(&shared), unsourced::warn_of_thresholds(&shared)) };
+                stop.run_until_cancelled(always).await;
+            }
+        });
+        info!(%addr, workers = shared.members.all().len(), "frontend listens");
+        if let Some(addr) = admin_addr {
+            info!(%addr, "frontend listens for operations");
+        }
+        Ok(Self {
+            addr,
+            admin_addr,
+            shared,
+            drain_timeout: config.drain_timeout,
+            _stop_on_drop: tasks.stop.clone().drop_guard(),
+            tasks,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Where its routes for operations are, if they have a port of their own.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin_addr
+    }
+
+    /// Where to send requests to, from this machine.
+    #[must_use]
+    pub fn url(&self) -> String {
+        url_of(self.addr)
+    }
+
+    /// The workers, in order of their ids.
+    #[must_use]
+    pub fn workers(&self) -> Vec<Arc<Member>> {
+        self.shared.members.all().to_vec()
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn tallies(&self) -> Tallies {
+        Tallies(Arc::clone(&self.shared))
+    }
+
+    /// What watches their load.
+    #[must_use]
+    pub fn monitor(&self) -> &Monitor {
+        &self.shared.monitor
+    }
+
+    /// Adds a worker, and gives its id.
+    ///
+    /// # Errors
+    /// For `https`, when the system's trusted certificates cannot be read.
+    pub fn add_worker(&self, url: EngineUrl) -> io::Result<u64> {
+        self.shared.members.add(url)
+    }
+
+    /// Takes a worker out; what it has goes on. Whether it was there.
+    pub fn remove_worker(&self, id: u64) -> bool {
+        self.shared.members.remove(id)
+    }
+
+    /// Ends gracefully: new requests get 503, those that run have the configured
+    /// time. Then they are cut off. Dropping the future cuts everything off at once.
+    pub async fn shutdown(self) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        self.tasks.drain.cancel();
+        self.tasks.old.close();
+        let drained = tokio::time::timeout(self.drain_timeout, self.tasks.old.wait()).await;
+        if drained.is_err() {
+            warn!(
+                connections = self.tasks.old.len(),
+                "time is up: cutting off what is left"
+            );
+        }
+        self.tasks.stop.cancel();
+        self.tasks.all.close();
+        self.tasks.all.wait().await;
+        info!("frontend stopped");
+    }
+}
+
+/// Runs a frontend until `shutdown` is cancelled, then shuts it down gracefully.
+///
+/// # Errors
+/// As [`Frontend::start`] and [`FrontendConfig::from_args`].
+pub async fn run(args: FrontendArgs, shutdown: CancellationToken) -> io::Result<()> {
+    files::raise_limit();
+    let frontend = Frontend::start(FrontendConfig::from_args(args)?)?;
+    shutdown.cancelled().await;
+    frontend.shutdown().await;
+    Ok(())
+}
+
+fn accept(
+    shared: &Arc<Shared>,
+    tasks: &Arc<Tasks>,
+    listener: TcpListener,
+    admin: Option<TcpListener>,
+) {
+    let patience = shared.client_timeout;
+    let answer = {
+        let shared = Arc::clone(shared);
+        move |request, peer| {
+            let trusted = shared.trust.covers(peer);
+            handle::handle(Arc::clone(&shared), request, trusted)
+        }
+    };
+    let of = Arc::clone(tasks);
+    let accepting = serve::accept(listener, Purpose::Traffic, patience, answer, of);
+    tasks.all.spawn(accepting);
+    if let Some(listener) = admin {
+        let shared = Arc::clone(shared);
+        let answer = move |request, _| {
+            let shared = Arc::clone(&shared);
+            async move { own::only(&shared, request).await }
+        };
+        let of = Arc::clone(tasks);
+        let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);
+        tasks.all.spawn(accepting);
+    }
+}
+
+async fn upkeep(shared: &Shared) {
+    loop {
+        tokio::time::sleep(UPKEEP_INTERVAL).await;
+        shared.metrics.upkeep();
+    }
+}

@@ -1,0 +1,113 @@
+//! A worker's flags for the policy.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tidegate_policy::settings::Settings;
+use tidegate_policy::shadow::Mode;
+
+use super::read::{PolicyError, read};
+use crate::scrape::page::PageUrl;
+
+/// Flags of a worker that say which policy it follows.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Policy")]
+pub struct PolicyFlags {
+    /// Decide by this policy before the gate; `tidegate policy init` prints one.
+    /// Requests then wait in its classes and not in the gate's queue. SIGHUP reads
+    /// the file again. Bodies are read before anything is decided, within
+    /// --buffer-budget.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+
+    /// Whether the policy's decisions are carried out, or only counted.
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_enum,
+        default_value_t,
+        requires = "policy"
+    )]
+    pub policy_mode: PolicyMode,
+
+    /// Where the engine's metrics are, if not at /metrics of --engine-url.
+    #[arg(long, value_name = "URL", requires = "policy")]
+    pub policy_engine_metrics: Option<PageUrl>,
+
+    /// A DCGM exporter's page, for the state of the GPU.
+    #[arg(long, value_name = "URL", requires = "policy")]
+    pub policy_dcgm: Option<PageUrl>,
+
+    /// The GPU's number on that page, or of NVML.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "policy")]
+    pub policy_gpu: u32,
+}
+
+/// Whether decisions are carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PolicyMode {
+    /// They are.
+    #[default]
+    Enforce,
+    /// They are counted, and everything is left to the gate.
+    Observe,
+}
+
+impl From<PolicyMode> for Mode {
+    fn from(mode: PolicyMode) -> Self {
+        match mode {
+            PolicyMode::Enforce => Mode::Enforce,
+            PolicyMode::Observe => Mode::Observe,
+        }
+    }
+}
+
+/// The policy that a worker follows.
+#[derive(Clone, Debug)]
+pub struct PolicyConfig {
+    /// What it is set to.
+    pub settings: Settings,
+    /// Whether its decisions are carried out.
+    pub mode: Mode,
+    /// The file that it came from, which can be read again.
+    pub file: Option<PathBuf>,
+    /// Where the engine's metrics are; `None` is `/metrics` of the engine.
+    pub engine_metrics: Option<PageUrl>,
+    /// A DCGM exporter's page.
+    pub dcgm: Option<PageUrl>,
+    /// The GPU's number there.
+    pub gpu: u32,
+}
+
+impl PolicyConfig {
+    /// A policy whose decisions are carried out, on the engine's own metrics.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            mode: Mode::Enforce,
+            file: None,
+            engine_metrics: None,
+            dcgm: None,
+            gpu: 0,
+        }
+    }
+
+    /// The policy that flags name, if they name one.
+    ///
+    /// # Errors
+    /// Its file is unreadable, or something in it is wrong.
+    pub fn from_flags(flags: PolicyFlags) -> Result<Option<Self>, PolicyError> {
+        let Some(file) = flags.policy else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            settings: read(&file)?,
+            mode: flags.policy_mode.into(),
+            file: Some(file),
+            engine_metrics: flags.policy_engine_metrics,
+            dcgm: flags.policy_dcgm,
+            gpu: flags.policy_gpu,
+        }))
+    }
+}

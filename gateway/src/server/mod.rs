@@ -1,0 +1,36 @@
+//! What worker and frontend have in common as servers: how connections are
+//! accepted, watched and seen out, how requests are named, what paths mean, and
+//! the shape of answers.
+//!
+//! A part imports only from parts above it.
+//!
+//! | part | what it holds |
+//! | --- | --- |
+//! | `path` | what paths mean |
+//! | `named` | what identifies a request in the log |
+//! | `causes` | an error with what is behind it |
+//! | [`answer`] | answers of our own, and the type of every answer |
+//! | `discard` | bodies that nobody wants |
+//! | `busy` | whether a connection has a request in progress |
+//! | `serve` | connections |
+
+pub mod answer;
+mod busy;
+pub(crate) mod causes;
+pub(crate) mod discard;
+pub(crate) mod named;
+pub(crate) mod path;
+pub(crate) mod serve;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Where to send requests to that a server at `addr` is to get, from this machine.
+pub(crate) fn url_of(mut addr: SocketAddr) -> String {
+    if addr.ip().is_unspecified() {
+        addr.set_ip(match addr.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("http://{addr}")
+}

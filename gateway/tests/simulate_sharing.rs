@@ -1,0 +1,208 @@
+//! Classes that compete, and a target that is looked for. All in virtual time.
+
+use std::time::Duration;
+
+use tidegate_gateway::engine::batch::BatchConfig;
+use tidegate_gateway::load::Mix;
+use tidegate_gateway::simulate::{Report, Request, Setup, WayIn, Workload, simulate};
+use tidegate_policy::class::ClassId;
+use tidegate_policy::file;
+use tidegate_policy::settings::Settings;
+use tidegate_policy::shadow::Mode;
+
+/// Seconds of which requests count.
+const UNTIL: u64 = 240;
+
+fn policy(text: &str) -> Settings {
+    file::parse(text).expect("a policy file")
+}
+
+fn run(policy: &Settings, until: u64, requests: &[Request]) -> Report {
+    let setup = Setup {
+        until: Duration::from_secs(until),
+        ..Setup::new(BatchConfig::default(), policy.clone())
+    };
+    let gate = tidegate::Settings::default();
+    let way_in = WayIn::Policy(Box::new(policy.clone()), gate, Mode::Enforce);
+    simulate(&setup, &way_in, requests)
+}
+
+/// Requests of one class at a mean rate, in bursts. They go on after what is counted,
+/// so that nobody gets in because it becomes quiet.
+fn of_class(class: usize, rate: f64, seed: u64) -> Vec<Request> {
+    let workload = Workload {
+        class_weights: Vec::new(),
+        ..Workload::default()
+    };
+    let mut all = workload
+        .at_rate(rate)
+        .generate(Duration::from_secs(UNTIL + 60), seed);
+    all.iter_mut()
+        .for_each(|request| request.class = ClassId(class));
+    all
+}
+
+fn together(all: &[Vec<Request>]) -> Vec<Request> {
+    let mut all = all.concat();
+    all.sort_by_key(|request| request.at);
+    all
+}
+
+fn p99(report: &Report, class: usize) -> f64 {
+    let [_, p99, _] = report.classes[class].first_token_ms().expect("answers");
+    p99
+}
+
+/// Two tenants of one priority, held for as long as it takes to be backlogged.
+fn tenants(weight: u32) -> Settings {
+    policy(&format!(
+        "[tuner]\nenabled = false\n[fairness]\nby = \"requests\"\n\
+         [[class]]\nname = \"quiet\"\nweight = {weight}\nfirst_token_ms = 20000\n\
+         queue_share = 0.9\nqueue_timeout_ms = 4000\ncritical = true\n\
+         [[class]]\nname = \"flood\"\nfirst_token_ms = 20000\n\
+         queue_share = 0.9\nqueue_timeout_ms = 4000\ncritical = true\n"
+    ))
+}
+
+#[test]
+fn while_both_are_backlogged_each_tenant_gets_its_weight() {
+    for weight in [1, 3] {
+        // Both ask for far more than there is, one ten times as much as the other.
+        let requests = together(&[of_class(0, 30.0, 1), of_class(1, 300.0, 2)]);
+        let report = run(&tenants(weight), UNTIL, &requests);
+        let ended = |class: usize| report.classes[class].ended as f64;
+        let share = ended(0) / (ended(0) + ended(1));
+        let weighted = f64::from(weight) / f64::from(weight + 1);
+        assert!(
+            (share / weighted - 1.0).abs() < 0.05,
+            "{weight}: {share:.3}"
+        );
+    }
+}
+
+/// What is left of the flood is a fuller engine: each step takes longer, for everyone
+/// in its batch. In one queue with the flood the tenant would be refused as well.
+#[test]
+fn a_flood_takes_nothing_from_a_tenant_that_stays_within_its_share() {
+    // Half of its share, and five times what there is.
+    let quiet = of_class(0, 2.5, 1);
+    let alone = run(&tenants(1), UNTIL, &quiet);
+    let flooded = together(&[quiet, of_class(1, 25.0, 2)]);
+    let flooded = run(&tenants(1), UNTIL, &flooded);
+    let in_one_queue = together(&[of_class(1, 2.5, 1), of_class(1, 25.0, 2)]);
+    let in_one_queue = run(&tenants(1), UNTIL, &in_one_queue);
+    let refused = |report: &Report, class: usize| {
+        let class = &report.classes[class];
+        class.refused_in_all() as f64 / class.arrived as f64
+    };
+    let [before, after] = [&alone, &flooded].map(|report| p99(report, 0));
+    let unfair = p99(&in_one_queue, 1);
+    eprintln!(
+        "p99 of the first token: alone {before:.0} ms, flooded {after:.0} ms; \
+         in one queue {unfair:.0} ms, and {:.0} % are refused",
+        100.0 * refused(&in_one_queue, 1)
+    );
+    assert_eq!(flooded.classes[0].ended, alone.classes[0].ended);
+    assert_eq!(refused(&flooded, 0), 0.0);
+    assert!(refused(&in_one_queue, 1) > 0.5);
+    assert!(after < 0.4 * unfair, "{after} {unfair}");
+}
+
+#[test]
+fn endless_traffic_of_a_high_priority_leaves_the_low_one_its_floor() {
+    let text = |floor| {
+        policy(&format!(
+            "[tuner]\nenabled = false\n[fairness]\nfloor = {floor}\n\
+             [[class]]\nname = \"high\"\npriority = 9\nfirst_token_ms = 60000\n\
+             queue_share = 1.0\nqueue_timeout_ms = 2000\ncritical = true\n\
+             [[class]]\nname = \"low\"\nfirst_token_ms = 60000\n\
+             queue_share = 1.0\nqueue_timeout_ms = 30000\ncritical = true\n"
+        ))
+    };
+    let requests = together(&[of_class(0, 60.0, 1), of_class(1, 5.0, 2)]);
+    let share = |floor| {
+        let report = run(&text(floor), UNTIL, &requests);
+        let [high, low] = &report.classes[..] else {
+            panic!("two classes");
+        };
+        low.ended as f64 / (low.ended + high.ended) as f64
+    };
+    assert_eq!(share(0.0), 0.0, "strict priorities starve");
+    for floor in [0.01, 0.05] {
+        let got = share(floor);
+        assert!(got >= 0.9 * floor && got < 1.5 * floor, "{floor}: {got}");
+    }
+}
+
+/// Short prompts, and a promise that a full batch breaks: kept up to about half of it.
+fn to_tune(start: f64) -> Settings {
+    policy(&format!(
+        "utilisation_target = {start}\n\
+         [[class]]\nname = \"a\"\nfirst_token_ms = 2000\nend_to_end_ms = 6000\n\
+         critical = true\n"
+    ))
+}
+
+fn answers(
+    rate: f64,
+    from: u64,
+    until: u64,
+    [prompt_tokens, output_tokens]: [u32; 2],
+    burst: f64,
+) -> Vec<Request> {
+    let workload = Workload {
+        mix: Mix {
+            burst,
+            output_tokens,
+            prompt_tokens,
+            ..Mix::default()
+        },
+        class_weights: Vec::new(),
+        ..Workload::default()
+    };
+    let length = Duration::from_secs(until - from);
+    let mut all = workload.at_rate(rate).generate(length, 4);
+    for request in &mut all {
+        request.at += Duration::from_secs(from);
+    }
+    all
+}
+
+fn target(start: f64, until: u64, requests: &[Request]) -> f64 {
+    let report = run(&to_tune(start), until, requests);
+    let all = report.in_all();
+    let target = report.target.expect("a policy");
+    eprintln!(
+        "from {start} to {target}, attainment {:?}",
+        all.attainment()
+    );
+    target
+}
+
+#[test]
+fn the_target_that_is_found_does_not_depend_on_where_it_starts() {
+    for burst in [1.0, 2.0] {
+        let found = [0.3, 0.75, 1.0]
+            .map(|start| target(start, 240, &answers(80.0, 0, 240, [100, 100], burst)));
+        for target in found {
+            assert!((0.35..=0.7).contains(&target), "{found:?}");
+            assert!((target - found[1]).abs() <= 0.15, "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn the_target_follows_the_load_and_goes_back_when_there_is_little_to_do() {
+    let heavy = answers(80.0, 0, 160, [100, 100], 1.0);
+    // Answers of a quarter of the length, which a fuller batch does not make late.
+    let light = answers(160.0, 160, 300, [40, 30], 1.0);
+    let calm = answers(5.0, 300, 420, [40, 30], 1.0);
+    let found = [
+        target(0.75, 160, &heavy),
+        target(0.75, 300, &together(&[heavy.clone(), light.clone()])),
+        target(0.75, 420, &together(&[heavy, light, calm])),
+    ];
+    assert!(found[0] < 0.7, "{found:?}");
+    assert!(found[1] > found[0] + 0.15, "{found:?}");
+    assert_eq!(found[2], 0.75, "{found:?}");
+}

@@ -1,0 +1,137 @@
+//! Who is next: strict priorities, and weighted fair sharing inside one.
+//!
+//! Of the classes that hold requests, those of the highest priority go first.
+//! Among these the shares follow the weights, by start-time fair queueing
+//! (Goyal, Vin, Cheng, 1996): each class has a start tag `S`, each priority a
+//! virtual time `V`.
+//!
+//! ```text
+//! a class begins to wait      S = max(S, V)
+//! next                        the least S; of equal ones the first class
+//! one of it is admitted       V = S,  S = S + cost / weight
+//! ```
+//!
+//! So two classes that wait all the time get `cost` in proportion to their
+//! weights, never further apart than one request of each; and one that comes
+//! back has saved nothing up while it was away. The cost of a request is 1, or
+//! its need in tokens ([`By`]).
+//!
+//! # The floor
+//! Strict priorities starve. So of all admissions that happen while a class
+//! waits it gets at least the share `floor`: with 1 %, after 99 of others it is
+//! its turn, whatever its priority.
+
+use std::collections::BTreeMap;
+
+use crate::class::{Class, ClassId};
+
+/// The floor unless set otherwise.
+pub const FLOOR: f64 = 0.01;
+
+/// What is shared in proportion to the weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Tokens: a request costs what it needs, at least 1.
+    #[default]
+    Tokens,
+    /// Requests: each costs 1.
+    Requests,
+}
+
+impl By {
+    /// What a request that needs this much costs.
+    #[must_use]
+    pub fn cost(self, need: u64) -> f64 {
+        match self {
+            By::Tokens => need.max(1) as f64,
+            By::Requests => 1.0,
+        }
+    }
+}
+
+/// Keeps the classes' tags.
+#[derive(Clone, Debug)]
+pub struct Fairness {
+    floor: f64,
+    flows: Vec<Flow>,
+    virtual_time: BTreeMap<u8, f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    start: f64,
+    waits: bool,
+    /// Admissions of any class since it began to wait, and those of its own.
+    seen: u64,
+    got: u64,
+}
+
+impl Fairness {
+    /// Nobody waits. `floor` is from 0 (none) to 1.
+    #[must_use]
+    pub fn new(classes: usize, floor: f64) -> Self {
+        Fairness {
+            floor,
+            flows: vec![Flow::default(); classes],
+            virtual_time: BTreeMap::new(),
+        }
+    }
+
+    /// A class holds requests from now on, or no more.
+    pub fn waits(&mut self, class: ClassId, of: &Class, waits: bool) {
+        let now = self.virtual_time.get(&of.priority).copied();
+        let Some(flow) = self.flows.get_mut(class.0) else {
+            return;
+        };
+        if waits && !flow.waits {
+            (flow.seen, flow.got) = (0, 0);
+            flow.start = flow.start.max(now.unwrap_or(0.0));
+        }
+        flow.waits = waits;
+    }
+
+    /// Whose turn it is among the waiting classes that `may` go; `None` if there
+    /// is none.
+    #[must_use]
+    pub fn next(&self, classes: &[Class], may: impl Fn(ClassId) -> bool) -> Option<ClassId> {
+        let waiting = || {
+            let all = self.flows.iter().zip(classes).enumerate();
+            all.filter(|(at, (flow, _))| flow.waits && may(ClassId(*at)))
+        };
+        // The lowest priority has waited for the least: it goes first.
+        let owed = waiting()
+            .filter(|(_, (flow, _))| self.owed(flow))
+            .min_by_key(|(_, (_, class))| class.priority);
+        let chosen = owed.or_else(|| {
+            waiting().min_by(|(_, (a, of_a)), (_, (b, of_b))| {
+                let priority = of_b.priority.cmp(&of_a.priority);
+                priority.then(a.start.total_cmp(&b.start))
+            })
+        });
+        chosen.map(|(at, _)| ClassId(at))
+    }
+
+    /// A request of this cost was admitted from a waiting class.
+    pub fn admitted(&mut self, class: ClassId, of: &Class, cost: f64) {
+        for flow in self.flows.iter_mut().filter(|flow| flow.waits) {
+            flow.seen += 1;
+        }
+        let Some(flow) = self.flows.get_mut(class.0) else {
+            return;
+        };
+        flow.got += 1;
+        let now = self.virtual_time.entry(of.priority).or_default();
+        // One that goes for its floor may be behind.
+        *now = now.max(flow.start);
+        flow.start += cost / of.weight;
+    }
+
+    /// Without its next admission it would have less than its floor.
+    fn owed(&self, flow: &Flow) -> bool {
+        (flow.got as f64 + 1.0) <= self.floor * (flow.seen as f64 + 1.0)
+    }
+}
+
+#[cfg(test)]
+#[path = "fairness_tests.rs"]
+mod tests;
