@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use tidegate_bench::proxies::kind::{Kind, Pace};
@@ -13,6 +13,7 @@ use tidegate_bench::proxies::rounds::Plan;
 use tidegate_bench::proxies::{backend, report, rounds};
 use tidegate_bench::score::Machine;
 use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Measures requests per second of processor time, and added latency, beside nginx.
 #[derive(Parser)]
@@ -109,7 +110,7 @@ fn main() -> Result<()> {
             makes.push(make);
         }
     }
-    let measured = before.block_on(async {
+    let measured = before.block_on(until_stopped(async {
         let mut proxies = Vec::new();
         for make in makes {
             proxies.push(Proxy::start(make, &programs, backend).await?);
@@ -122,7 +123,7 @@ fn main() -> Result<()> {
         let measured = rounds::run(&proxies, plan, || progress.inc(1)).await;
         progress.finish_and_clear();
         measured
-    });
+    }));
     // Only what nginx wrote there.
     let _ = std::fs::remove_dir_all(&folder);
     let measured = measured?;
@@ -144,4 +145,14 @@ fn main() -> Result<()> {
         report::markdown(&measured)
     );
     Ok(())
+}
+
+/// Ends the proxies, too, when this program is told to end.
+async fn until_stopped<T>(measuring: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut ended = signal(SignalKind::terminate())?;
+    tokio::select! {
+        measured = measuring => measured,
+        _ = tokio::signal::ctrl_c() => bail!("stopped"),
+        _ = ended.recv() => bail!("stopped"),
+    }
 }

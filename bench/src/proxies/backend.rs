@@ -18,7 +18,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::kind::Pace;
 
@@ -89,7 +89,8 @@ fn whole(status: StatusCode, text: &'static str) -> Response<Answer> {
 }
 
 fn stream(pace: Pace) -> Response<Answer> {
-    let mut clock = interval(pace.between.max(Duration::from_micros(1)));
+    let between = pace.between.max(Duration::from_micros(1));
+    let mut clock = interval_at(Instant::now() + between, between);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let events = Events {
         clock,
@@ -129,7 +130,10 @@ impl Body for Events {
         if self.sent > self.tokens {
             return Poll::Ready(None);
         }
-        ready!(self.clock.poll_tick(context));
+        // The first comes at once; a tick of the clock would be up to 1 ms late.
+        if self.sent > 0 {
+            ready!(self.clock.poll_tick(context));
+        }
         self.sent += 1;
         let text = match self.sent {
             1 => format!("{ROLE}\n\n{TOKEN}\n\n"),

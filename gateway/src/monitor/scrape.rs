@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rand::Rng;
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -11,7 +12,7 @@ use super::page;
 use super::sample::Source;
 use crate::scrape::page::{Fetch, PageError};
 
-/// How long a page may take, at most.
+/// How long a page may take: as long as the interval, from 1 s up to this.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// The longest pause after failures, unless the interval is longer.
@@ -20,13 +21,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Reads the page of `member` every `interval`, and less and less often while it
 /// fails. Runs for ever; cancel safe.
 pub(super) async fn run(member: Member, page: Fetch, interval: Duration) {
+    let answer_time = interval.clamp(Duration::from_secs(1), ANSWER_TIME);
+    let block_size = member.0.settings.block_size;
     let mut failures = 0;
     loop {
         let asked = Instant::now();
-        match page
-            .text(ANSWER_TIME.min(interval.max(Duration::from_secs(1))))
-            .await
-        {
+        match page.text(answer_time).await {
             Ok(text) => {
                 if failures > 0 {
                     info!(
@@ -35,9 +35,12 @@ pub(super) async fn run(member: Member, page: Fetch, interval: Duration) {
                     );
                 }
                 failures = 0;
-                // What it says is no older than the question.
-                let block_size = member.0.settings.block_size;
-                member.observe(Source::Scrape, &page::read(&text, block_size), asked);
+                // A page of megabytes would hold up the requests on this thread.
+                let reading = spawn_blocking(move || page::read(&text, block_size)).await;
+                if let Ok(reading) = reading {
+                    // What it says is no older than the question.
+                    member.observe(Source::Scrape, &reading, asked);
+                }
             }
             Err(error) => {
                 failed(&member, &error, failures);

@@ -43,3 +43,7 @@ pub(crate) use layer::{Layer, Size};
 pub(crate) use reload::reload;
 pub(crate) use sampling::{Sampling, sample};
 pub use tidegate_policy::settings::Settings;
+
+#[cfg(test)]
+#[path = "crowd_tests.rs"]
+mod crowd;

@@ -17,6 +17,7 @@ use crate::cli::live::Status;
 use crate::cli::values::{rate, seconds};
 use crate::engine::batch::BatchConfig;
 use crate::policy;
+use crate::policy::args::PolicyMode;
 
 /// Requests that arrive in the first seconds are not counted: the engine fills.
 const WARM_UP: Duration = Duration::from_secs(30);
@@ -69,14 +70,6 @@ pub struct SimulateArgs {
     /// Seed: the same one gives the same figures.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PolicyMode {
-    /// Its decisions are carried out.
-    Enforce,
-    /// They are counted, and everything is left to the gate.
-    Observe,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -141,6 +141,20 @@ fn null_clears_what_a_flag_set_for_this_model_alone() {
 }
 
 #[test]
+fn what_a_flag_set_stays_when_another_is_set() {
+    let (monitor, _member) = served_with(Thresholds {
+        active_prefill_tokens: Some(10),
+        ..Thresholds::default()
+    });
+    let set = post(
+        &monitor,
+        r#"{"model":"m","active_decode_blocks_threshold":0.5}"#,
+    );
+    assert_eq!(set, (200, shown("m", json!(0.5), json!(10), Value::Null)));
+    assert_eq!(monitor.thresholds("org/n").active_decode_blocks, None);
+}
+
+#[test]
 fn get_lists_all_models() {
     let (monitor, member) = served();
     post(
