@@ -12,12 +12,12 @@
 //! | [`server`] | what worker and frontend have in common |
 //! | [`scrape`] | metrics of others, read |
 //! | [`engine`] | a simulated engine |
+//! | [`policy`] | the policy's file, and the layer before a gate that follows it |
 //! | [`worker`] | the gate in front of an engine |
 //! | [`monitor`](mod@monitor) | the load of workers, and which are busy |
 //! | [`frontend`](mod@frontend) | requests sent to workers, or refused |
 //! | [`size`] | a waiting limit from what was measured |
 //! | [`load`] | a load generator |
-//! | [`policy`] | the policy's file |
 //! | [`simulate`](mod@simulate) | a worker in virtual time |
 //! | [`demo`] | engines, workers and load in one process |
 //! | [`program`] | the command line |

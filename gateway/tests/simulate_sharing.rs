@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tidegate_gateway::engine::batch::BatchConfig;
 use tidegate_gateway::load::Mix;
-use tidegate_gateway::simulate::{Report, Request, Setup, WayIn, Workload, simulate};
+use tidegate_gateway::simulate::{
+    Pause, Report, Request, Retries, Setup, WayIn, Workload, simulate,
+};
 use tidegate_policy::class::ClassId;
 use tidegate_policy::file;
 use tidegate_policy::settings::Settings;
@@ -18,8 +20,18 @@ fn policy(text: &str) -> Settings {
 }
 
 fn run(policy: &Settings, until: u64, requests: &[Request]) -> Report {
+    run_with(policy, until, requests, None)
+}
+
+fn run_with(
+    policy: &Settings,
+    until: u64,
+    requests: &[Request],
+    retries: Option<Retries>,
+) -> Report {
     let setup = Setup {
         until: Duration::from_secs(until),
+        retries,
         ..Setup::new(BatchConfig::default(), policy.clone())
     };
     let gate = tidegate::Settings::default();
@@ -132,6 +144,37 @@ fn endless_traffic_of_a_high_priority_leaves_the_low_one_its_floor() {
         let got = share(floor);
         assert!(got >= 0.9 * floor && got < 1.5 * floor, "{floor}: {got}");
     }
+}
+
+/// Clients that are refused come again, for half a minute: the storm after an overload.
+/// How often a request comes to the door on average is the amplification.
+#[test]
+fn it_is_retry_after_that_calms_a_storm_of_retries() {
+    let storm = |timeout_ms: u32, pause| {
+        let policy = policy(&format!(
+            "[[class]]\nname = \"a\"\nfirst_token_ms = 20000\nqueue_share = 1.0\n\
+             queue_timeout_ms = {timeout_ms}\ncritical = true\n"
+        ));
+        let patience = Duration::from_secs(30);
+        let retries = Retries { patience, pause };
+        let report = run_with(&policy, 120, &of_class(0, 25.0, 3), Some(retries));
+        let all = report.in_all();
+        (all.asked as f64 / all.arrived as f64, all.goodput())
+    };
+    let soon = Pause::Fixed(Duration::from_millis(200));
+    let at_once = storm(0, soon);
+    let queued = storm(3_000, soon);
+    let asked_to_wait = storm(3_000, Pause::RetryAfter);
+    eprintln!(
+        "times that a request comes, and goodput per second: refused at once {at_once:.1?}, \
+         queued {queued:.1?}, queued and told when to come again {asked_to_wait:.1?}"
+    );
+    // More clients come again than may be held: a queue alone hardly helps.
+    assert!(queued.0 < at_once.0, "{queued:?} {at_once:?}");
+    assert!(
+        asked_to_wait.0 < 0.1 * queued.0,
+        "{asked_to_wait:?} {queued:?}"
+    );
 }
 
 /// Short prompts, and a promise that a full batch breaks: kept up to about half of it.

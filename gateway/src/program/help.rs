@@ -76,6 +76,7 @@ pub const POLICY: &str = "\
 Examples:
   tidegate policy init > policy.toml
   tidegate policy check policy.toml
+  tidegate worker --engine-url http://127.0.0.1:8000 --policy policy.toml --policy-mode observe
 
 Next: `tidegate simulate --help` shows what it does under load.";
 

@@ -48,6 +48,10 @@ pub(super) trait Door {
     fn decisions(&self) -> &[Counts] {
         &[]
     }
+    /// How many it holds.
+    fn held(&self) -> u64 {
+        0
+    }
     /// The share of the limit that it uses, if it tunes that.
     fn target(&self) -> Option<f64> {
         None

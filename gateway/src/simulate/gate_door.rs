@@ -97,6 +97,10 @@ impl GateDoor {
 }
 
 impl Door for GateDoor {
+    fn held(&self) -> u64 {
+        self.queued.len() as u64
+    }
+
     fn arrives(&mut self, _: Duration, id: u64, _: &Request, moves: &mut Moves) {
         self.asks(id, moves);
     }

@@ -31,6 +31,7 @@
 //! | `gate_door` | the gate alone |
 //! | `policy_door` | the policy before the gate |
 //! | `engine` | the engine in virtual time |
+//! | `retries` | clients that come again |
 //! | `world` | the events, and who acts on them |
 //! | `sweep` | offered load from little to far too much |
 //! | `trace` | recorded requests |
@@ -45,6 +46,7 @@ mod plot;
 mod policy_door;
 mod report;
 mod request;
+mod retries;
 mod sweep;
 mod table;
 mod trace;
@@ -56,6 +58,7 @@ pub use door::WayIn;
 pub use engine::Cold;
 pub use report::{ClassReport, Report};
 pub use request::Request;
+pub use retries::{Pause, Retries};
 pub use sweep::{Point, sustainable, sweep};
 pub use trace::read as read_trace;
 pub use workload::Workload;

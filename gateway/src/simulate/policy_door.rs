@@ -155,6 +155,10 @@ impl Door for PolicyDoor {
         self.desk.decisions()
     }
 
+    fn held(&self) -> u64 {
+        self.desk.held_in_all() + self.gate.held()
+    }
+
     fn target(&self) -> Option<f64> {
         Some(self.desk.judge().target())
     }

@@ -18,6 +18,9 @@ pub struct ClassReport {
     pub name: String,
     /// Requests that arrived.
     pub arrived: u64,
+    /// How often they came to the door: more often than they arrived where refused
+    /// clients come again.
+    pub asked: u64,
     /// Answers that ended, in time or not.
     pub ended: u64,
     /// Answers that kept the class's promise.
@@ -78,6 +81,7 @@ impl ClassReport {
         ClassReport {
             name: name.to_owned(),
             arrived: 0,
+            asked: 0,
             ended: 0,
             kept: 0,
             refused_by_gate: 0,
@@ -90,6 +94,7 @@ impl ClassReport {
 
     fn with(mut self, other: &ClassReport) -> Self {
         self.arrived += other.arrived;
+        self.asked += other.asked;
         self.ended += other.ended;
         self.kept += other.kept;
         self.refused_by_gate += other.refused_by_gate;

@@ -1,7 +1,7 @@
 //! The events in order, and who acts on them.
 //!
-//! There are four kinds: a step of the engine ends, the door wakes, the engine is
-//! sampled, a request arrives. The earliest is next; of those at the same moment,
+//! There are five kinds: a step of the engine ends, the door wakes, the engine is
+//! sampled, a refused client comes again, a request arrives. The earliest is next; of those at the same moment,
 //! the first in this list.
 
 use std::collections::HashMap;
@@ -15,6 +15,7 @@ use super::door::{Door, Moves, WayIn};
 use super::engine::{Cold, Engine};
 use super::report::Report;
 use super::request::Request;
+use super::retries::{Retries, Returning};
 use crate::engine::batch::BatchConfig;
 
 /// What is simulated, besides the way in and the requests.
@@ -35,6 +36,8 @@ pub struct Setup {
     /// How long after `until` the last answers are waited for. What has not ended
     /// by then has not kept its promise.
     pub patience: Duration,
+    /// Whether clients come again that are refused.
+    pub retries: Option<Retries>,
 }
 
 impl Setup {
@@ -49,6 +52,7 @@ impl Setup {
             from: Duration::from_secs(30),
             until: Duration::from_secs(120),
             patience: Duration::from_secs(60),
+            retries: None,
         }
     }
 }
@@ -70,6 +74,7 @@ pub fn simulate(setup: &Setup, way_in: &WayIn, requests: &[Request]) -> Report {
         answers: HashMap::new(),
         report: Report::new(classes, setup.until.saturating_sub(setup.from)),
         moves: Moves::default(),
+        returning: setup.retries.map(Returning::new),
     };
     world.run();
     world.report.decisions = world.door.decisions().to_vec();
@@ -88,6 +93,7 @@ struct World<'a> {
     answers: HashMap<u64, Answer>,
     report: Report,
     moves: Moves,
+    returning: Option<Returning>,
 }
 
 #[derive(Default)]
@@ -100,6 +106,7 @@ enum Event {
     StepEnds,
     DoorWakes,
     Sampled,
+    ComesAgain,
     Arrives,
 }
 
@@ -112,13 +119,15 @@ impl World<'_> {
             let arrival = self.requests.get(next).map(|request| request.at);
             let step = self.engine.step_ends();
             let wake = self.door.next_wake();
-            if arrival.is_none() && step.is_none() && wake.is_none() {
+            let again = self.returning.as_ref().and_then(Returning::next);
+            if [arrival, step, wake, again].iter().all(Option::is_none) {
                 return;
             }
             let events = [
                 (step, Event::StepEnds),
                 (wake, Event::DoorWakes),
                 (Some(sample_at), Event::Sampled),
+                (again, Event::ComesAgain),
                 (arrival, Event::Arrives),
             ];
             let due = events
@@ -138,6 +147,11 @@ impl World<'_> {
                 Event::Sampled => {
                     self.sampled();
                     sample_at = sample_at.saturating_add(interval);
+                }
+                Event::ComesAgain => {
+                    if let Some(id) = self.returning.as_mut().and_then(Returning::comes) {
+                        self.asks(id);
+                    }
                 }
                 Event::Arrives => {
                     self.arrives(next);
@@ -159,11 +173,40 @@ impl World<'_> {
         if self.counted(id).is_some() {
             self.report.class(request.class).arrived += 1;
         }
+        self.asks(id);
+    }
+
+    /// A request comes to the door, for the first time or again.
+    fn asks(&mut self, id: u64) {
+        let request = usize::try_from(id)
+            .ok()
+            .and_then(|at| self.requests.get(at));
+        let Some(&request) = request else {
+            return;
+        };
+        if self.counted(id).is_some() {
+            self.report.class(request.class).asked += 1;
+        }
         self.door.arrives(self.now, id, &request, &mut self.moves);
+    }
+
+    /// Whether the client of a request that was refused comes again.
+    fn comes_again(&mut self, id: u64) -> bool {
+        let held = self.door.held();
+        let request = usize::try_from(id)
+            .ok()
+            .and_then(|at| self.requests.get(at));
+        let Some((request, returning)) = request.zip(self.returning.as_mut()) else {
+            return false;
+        };
+        returning.refused(self.now, id, request.at, held)
     }
 
     fn sampled(&mut self) {
         let sample = self.engine.sample();
+        if let Some(returning) = &mut self.returning {
+            returning.observe(self.now);
+        }
         let share = sample.pool.map_or(0.0, |pool| pool.share());
         self.report.most_memory = self.report.most_memory.max(share);
         self.door.sampled(self.now, sample, &mut self.moves);
@@ -189,6 +232,9 @@ impl World<'_> {
 
     fn ends(&mut self, id: u64) {
         let answer = self.answers.remove(&id).unwrap_or_default();
+        if let Some(returning) = &self.returning {
+            returning.done();
+        }
         if let Some(&request) = self.counted(id) {
             let first = answer.first.unwrap_or(self.now).saturating_sub(request.at);
             let end = self.now.saturating_sub(request.at);
@@ -208,6 +254,9 @@ impl World<'_> {
                 break;
             }
             for (id, reason) in refuse {
+                if self.comes_again(id) {
+                    continue;
+                }
                 if let Some(&request) = self.counted(id) {
                     self.report.class(request.class).refuse(reason);
                 }

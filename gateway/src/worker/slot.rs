@@ -75,8 +75,7 @@ fn events(piece: &[u8]) -> u64 {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Relaxed, as everywhere here: a statistic, nothing is read through it.
-        self.drain.done.fetch_add(1, Ordering::Relaxed);
+        self.drain.done();
     }
 }
 
@@ -98,7 +97,7 @@ const LONGEST_WAIT: f64 = 60.0;
 
 impl Drain {
     /// Nothing seen yet.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             done: AtomicU64::new(0),
             rate: AtomicU64::new(f64::NAN.to_bits()),
@@ -111,9 +110,15 @@ impl Drain {
         self.ranks.store(ranks, Ordering::Relaxed);
     }
 
+    /// A request has finished.
+    pub(crate) fn done(&self) {
+        // Relaxed, as everywhere here: a statistic, nothing is read through it.
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Brings the rate up to date: called every second or so by one task.
     /// `before` is what the last call returned, `time` has passed since then.
-    pub(super) fn observe(&self, before: u64, time: Duration) -> u64 {
+    pub(crate) fn observe(&self, before: u64, time: Duration) -> u64 {
         let done = self.done.load(Ordering::Relaxed);
         let newest = (done - before) as f64 / time.as_secs_f64().max(1e-3);
         let older = f64::from_bits(self.rate.load(Ordering::Relaxed));
@@ -152,7 +157,7 @@ impl Drain {
     /// which requests finish there.
     /// `jitter`, from 0 to 1, spreads that over up to half as much again, so
     /// that refused clients do not all come back at once.
-    pub(super) fn retry_after(&self, ahead: Counts, of_worker: bool, jitter: f64) -> u64 {
+    pub(crate) fn retry_after(&self, ahead: Counts, of_worker: bool, jitter: f64) -> u64 {
         // Without a rate there is nothing to go by but patience.
         let wait = self.wait(ahead.queued.saturating_add(1), of_worker);
         let wait = wait.unwrap_or(1.0);

@@ -81,6 +81,12 @@ impl<T> Desk<T> {
         self.queues.len(class)
     }
 
+    /// How many are held.
+    #[must_use]
+    pub fn held_in_all(&self) -> u64 {
+        self.queues.total()
+    }
+
     /// What a class's clients got lately.
     #[must_use]
     pub fn attained(&mut self, now: Duration, class: ClassId) -> Option<Attained> {
