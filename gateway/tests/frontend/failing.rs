@@ -54,6 +54,8 @@ async fn a_worker_that_dies_before_its_first_byte_is_replaced() {
         let mut call = one.call().await;
         call.body().await;
         call.write(said).await;
+        // Whatever has come, the client has not heard of it.
+        assert!(client.is_silent().await);
         drop(call);
         let mut call = other.call().await;
         assert_eq!(call.body().await, br#"{"model":"m"}"#);
