@@ -99,6 +99,11 @@ impl FrontendConfig {
                 args.max_body, args.buffer_budget
             )));
         }
+        if let Some(twice) = twice(&args.workers) {
+            return Err(invalid(format!(
+                "--worker {twice} is given twice: each worker is named once"
+            )));
+        }
         for warning in &resolved.warnings {
             tracing::warn!("{warning}");
         }
@@ -122,10 +127,22 @@ impl FrontendConfig {
         })
     }
 
+    /// How often workers are checked, and how long that may take.
     pub(super) fn pace(&self) -> Pace {
         Pace {
             interval: self.health_interval,
             time: self.health_timeout,
         }
     }
+}
+
+/// A worker that is named more than once: what it refuses would go to itself.
+fn twice(workers: &[EngineUrl]) -> Option<&EngineUrl> {
+    let mut rest = workers.iter();
+    while let Some(worker) = rest.next() {
+        if rest.as_slice().contains(worker) {
+            return Some(worker);
+        }
+    }
+    None
 }

@@ -40,9 +40,13 @@ impl Tokens {
         seam.extend_from_slice(&piece[..piece.len().min(KEPT)]);
         let events = events(piece) + events_across(&seam, before);
         let prompt = prompt(piece).or_else(|| prompt(&seam));
-        seam.extend_from_slice(piece.get(KEPT..).unwrap_or_default());
+        // A piece that is longer than this alone is what is kept.
         let cut = seam.len().saturating_sub(KEPT);
         seam.drain(..cut);
+        if let Some(last) = piece.last_chunk::<KEPT>() {
+            seam.clear();
+            seam.extend_from_slice(last);
+        }
         self.tail = seam;
         Told { prompt, events }
     }

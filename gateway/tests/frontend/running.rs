@@ -95,6 +95,7 @@ fn what_is_not_understood_is_exit_2_and_says_what_is_accepted() {
         (&["--active-prefill-tokens-threshold-frac", "nan"], "finite"),
         (&["--worker", "127.0.0.1:8100"], "such as http://"),
         (&["--worker", "http://a:b@c"], "password"),
+        (&["--worker", "http://127.0.0.1:1/"], "given twice"),
         (&["--route", "v1/x"], "begins with a slash"),
         (&["--health-interval", "0"], "seconds above 0"),
         (&["--max-body", "0"], "1..="),
