@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tidegate_gateway::frontend::FrontendConfig;
+use tidegate_gateway::frontend::hops::Ended;
+use tidegate_gateway::policy::PolicyConfig;
 use tidegate_gateway::worker::Worker;
 
 use super::support::*;
@@ -63,14 +65,7 @@ fn saying(blocks: u32) -> Pages {
 /// A worker whose one slot is taken by a stream that goes on; `queue` requests wait.
 async fn full(engine: &mut Scripted, queue: u32) -> (Worker, Vec<Wire>) {
     let worker = worker(&engine.url(), limits(1, 1, queue), &[0]);
-    let mut streaming = Wire::connect(worker.addr()).await;
-    streaming.write(post("")).await;
-    let mut call = engine.call().await;
-    call.body().await;
-    call.write(EVENTS).await;
-    call.write(token()).await;
-    assert_eq!(streaming.head().await, 200);
-    let mut held = vec![streaming, call];
+    let mut held = occupied(engine, &worker).await;
     for _ in 0..queue {
         let mut queued = Wire::connect(worker.addr()).await;
         queued.write(post("")).await;
@@ -78,6 +73,18 @@ async fn full(engine: &mut Scripted, queue: u32) -> (Worker, Vec<Wire>) {
     }
     holds(worker.gate(), 1, 0, queue.into()).await;
     (worker, held)
+}
+
+/// The stream that takes a worker's one slot.
+async fn occupied(engine: &mut Scripted, worker: &Worker) -> Vec<Wire> {
+    let mut streaming = Wire::connect(worker.addr()).await;
+    streaming.write(post("")).await;
+    let mut call = engine.call().await;
+    call.body().await;
+    call.write(EVENTS).await;
+    call.write(token()).await;
+    assert_eq!(streaming.head().await, 200);
+    vec![streaming, call]
 }
 
 #[tokio::test]
@@ -189,6 +196,54 @@ async fn a_full_gate_is_overload_with_and_without_a_queue() {
         assert_eq!(refused, 2);
         drop(held);
     }
+}
+
+/// A policy that holds nobody: its refusals are the class's, and mark no worker.
+const POLICY: &str = r#"
+default_class = "edge"
+utilisation_target = 1.0
+[state]
+sample_interval_ms = 10
+[cold_start]
+idle_ms = 3600000
+[[class]]
+name = "edge"
+first_token_ms = 600000
+queue_timeout_ms = 0
+"#;
+
+#[tokio::test]
+async fn a_policy_that_refuses_is_overload_and_its_worker_is_asked_again() {
+    let mut engine = Scripted::with(Pages {
+        metrics: Some(
+            "vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n\
+             vllm:kv_cache_usage_perc 0.1\n\
+             vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"1000\"} 1\n"
+                .to_owned(),
+        ),
+        ..Pages::default()
+    })
+    .await;
+    let mut policy = PolicyConfig::new(tidegate_policy::file::parse(POLICY).unwrap());
+    policy.engine_metrics = Some(format!("{}/metrics", engine.url()).parse().unwrap());
+    let worker = worker_with(&engine.url(), limits(1, 1, 9), &[0], |config| {
+        config.policy = Some(policy);
+    });
+    until("the policy knows the engine", async || {
+        let (_, page) = get(worker.addr(), "/metrics").await;
+        value(&page, "dynamo_backend_admission_policy_state_fresh") == Some(1.0)
+    })
+    .await;
+    let _held = occupied(&mut engine, &worker).await;
+    let front = Front::before(&[worker.url()], coded);
+    front.well(1).await;
+    each(&front, async |mut client| {
+        let body = assert_overloaded(&mut client, 555).await;
+        assert_eq!(body["details"]["worker"]["class"], "edge", "{body}");
+    })
+    .await;
+    let members = front.frontend.workers();
+    assert_eq!(members[0].hops().of(Ended::RefusedClass), 2);
 }
 
 #[tokio::test]

@@ -200,12 +200,23 @@ pub async fn assert_unavailable(client: &mut Wire) {
 
 /// A worker with these limits per rank before an engine.
 pub fn worker(engine: &str, settings: tidegate::Settings, ranks: &[u32]) -> Worker {
+    worker_with(engine, settings, ranks, |_| {})
+}
+
+/// The same, changed.
+pub fn worker_with(
+    engine: &str,
+    settings: tidegate::Settings,
+    ranks: &[u32],
+    change: impl FnOnce(&mut WorkerConfig),
+) -> Worker {
     let mut config = WorkerConfig::new(engine.parse().unwrap());
     config.settings = settings;
     config.known_engine = KnownEngine {
         ranks: Some(ranks.to_vec()),
         max_num_seqs: Some(4),
     };
+    change(&mut config);
     Worker::start(config).unwrap()
 }
 
