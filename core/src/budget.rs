@@ -4,7 +4,7 @@ use crate::engine_limits::{EngineLimits, Tokens};
 use crate::publish::PublishedSlice;
 use crate::reached::Reached;
 use crate::share::{Share, share};
-use crate::stripe::stripe;
+use crate::stripe::hint;
 use crate::word::step::Who;
 use crate::word::{I, Kind, N, Word};
 
@@ -58,10 +58,7 @@ impl Budget {
     /// Where this thread looks first for tokens of no rank.
     #[inline]
     pub(crate) fn hint(&self) -> u32 {
-        // Spreads the stripes over the shares: the fraction of a multiple of the
-        // golden ratio.
-        let spread = (stripe() as u32).wrapping_mul(0x9E37_79B9);
-        ((u64::from(spread) * self.len() as u64) >> 32) as u32
+        hint(self.len())
     }
 
     /// A ranked request enters: in one step, or where its tokens are not all at home

@@ -8,7 +8,7 @@ pub(crate) const OWNED: usize = 16;
 pub(crate) const SHARED: usize = 4;
 
 #[cfg(not(tidegate_loom))]
-pub(crate) use owned::stripe;
+pub(crate) use owned::{hint, stripe};
 
 /// The only stripe, shared: a model's threads must be the same in every execution.
 #[cfg(tidegate_loom)]
@@ -17,6 +17,10 @@ pub(crate) const OWNED: usize = 0;
 pub(crate) const SHARED: usize = 1;
 #[cfg(tidegate_loom)]
 pub(crate) fn stripe() -> usize {
+    0
+}
+#[cfg(tidegate_loom)]
+pub(crate) fn hint(_shares: usize) -> u32 {
     0
 }
 
@@ -37,6 +41,8 @@ mod owned {
     thread_local! {
         static MINE: Cell<usize> = const { Cell::new(NONE_YET) };
         static HOLD: Held = const { Held };
+        /// The last number of shares, and where among so many this thread looks first.
+        static HINT: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
     }
 
     /// Gives the stripe back when its thread ends.
@@ -59,6 +65,27 @@ mod owned {
     pub(crate) fn stripe() -> usize {
         let mine = MINE.get();
         if mine == NONE_YET { take() } else { mine }
+    }
+
+    /// Where among so many shares this thread looks first for tokens of no rank. Not
+    /// worked out each time: what is entered waits for it.
+    #[inline]
+    pub(crate) fn hint(shares: usize) -> u32 {
+        let (among, hint) = HINT.get();
+        if among as usize == shares {
+            hint
+        } else {
+            spread(shares)
+        }
+    }
+
+    /// Spreads the stripes over the shares: the fraction of a multiple of the golden ratio.
+    #[cold]
+    fn spread(shares: usize) -> u32 {
+        let spread = (stripe() as u32).wrapping_mul(0x9E37_79B9);
+        let hint = ((u64::from(spread) * shares as u64) >> 32) as u32;
+        HINT.set((shares as u32, hint));
+        hint
     }
 
     #[cold]

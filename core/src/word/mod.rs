@@ -50,7 +50,7 @@ pub(crate) const L: u64 = 1 << 62;
 pub(crate) const T: u64 = 1 << 63;
 
 /// The largest limit that a field can hold. A share's free tokens exceed its
-/// own room only by those that calls in progress are putting down there; the
+/// own room only by those that calls in progress were about to put down there; the
 /// remaining quarter of the field's range is for them.
 pub(crate) const MAX_LIMIT: u32 = 12_287;
 

@@ -7,12 +7,13 @@
 //! | `enter_shared` (unranked) | f, g > 0; newcomers no I, nor N with a, b > 0 | | | -1 | -1 |
 //! | `occupy` (ranked, tokens in hand) | a, b > 0; newcomers no N, no I | -1 | -1 | | |
 //! | `take` (a token into the hand) | f or g > 0; newcomers as above | | | -1 or | -1 |
-//! | `put` (a token from the hand) | f < a, or g < b | | | +1 or | +1 |
-//! | `drain`, `fill` (the turn, when limits move) | as `take`, `put`, many at once | | | | |
+//! | `drain` (the turn, when limits move) | as `take`, many at once | | | | |
+//! | `fill` (the same) | f < a, or g < b | | | +n or | +n |
 //! | `shrink` (the turn) | nothing | own room less; of the tokens, those it leaves no room for | | | |
 //!
 //! What needs nothing is a [`Delta`](super::Delta): a ranked release (a, f +1),
-//! a first token (b, g +1), a change of limits.
+//! a first token (b, g +1), a change of limits; and a token from the hand (f or g +1),
+//! where [`has_place`] was true at a look before.
 
 use super::{A, B, BIAS, Delta, F, G, I, Kind, N, T, Word};
 
@@ -79,10 +80,10 @@ pub(crate) fn take(word: Word, kind: Kind, who: Who) -> Option<Word> {
     (word.free(kind) > 0 && who.may_take(word)).then(|| word + Delta::tokens(kind, -1))
 }
 
-/// Puts one token down where the share's own lane could use it.
+/// Whether the share's own lane could use one more token.
 #[inline]
-pub(crate) fn put(word: Word, kind: Kind) -> Option<Word> {
-    (word.free(kind) < word.own(kind)).then(|| word + Delta::tokens(kind, 1))
+pub(crate) fn has_place(word: Word, kind: Kind) -> bool {
+    word.free(kind) < word.own(kind)
 }
 
 /// What the turn finds when it wants no more flags of a share than `wanted`.
@@ -227,7 +228,7 @@ mod tests {
                 assert_eq!(enter(old, NEW).is_some(), a > 0 && b > 0 && f > 0 && g > 0);
                 assert_eq!(occupy(old, Who::Newcomer).is_some(), a > 0 && b > 0);
                 assert_eq!(take(old, Kind::Waiting, Who::Newcomer).is_some(), g > 0);
-                assert_eq!(put(old, Kind::Running).is_some(), f < a);
+                assert_eq!(has_place(old, Kind::Running), f < a);
                 if let Some(new) = enter(old, NEW) {
                     assert_eq!(new, word(a - 1, b - 1, f - 1, g - 1));
                     assert_eq!(
