@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 
 use crate::arrive::Arrival;
 use crate::error::Rejection;
-use crate::handle::{Gate, GateRef, Handle};
+use crate::handle::{GateRef, Handle};
+use crate::lease::Lease;
 use crate::permit::PermitOf;
 use crate::ticket::TicketOf;
 
@@ -24,7 +25,7 @@ pub enum AdmissionOf<G: Handle> {
 pub type Admission<'g> = AdmissionOf<GateRef<'g>>;
 
 /// Permit or ticket that keep their gate alive.
-pub type AdmissionOwned = AdmissionOf<Gate>;
+pub type AdmissionOwned = AdmissionOf<Lease>;
 
 impl<G: Handle> AdmissionOf<G> {
     pub(crate) fn new(gate: G, arrival: Arrival) -> Self {
@@ -47,7 +48,7 @@ pub struct AdmitOf<G: Handle>(Step<G>);
 pub type Admit<'g> = AdmitOf<GateRef<'g>>;
 
 /// The future of a permit that keeps its gate alive.
-pub type AdmitOwned = AdmitOf<Gate>;
+pub type AdmitOwned = AdmitOf<Lease>;
 
 #[derive(Debug)]
 enum Step<G: Handle> {

@@ -4,7 +4,6 @@ use crate::balance::new_shares;
 use crate::limits::{EngineReport, LimitError, Limits, ReportError, Settings};
 use crate::lists::Lists;
 use crate::shared::{Config, Ranks, Shared};
-use crate::sync::Ordering;
 
 impl Shared {
     pub(crate) fn report_engine(&self, report: &EngineReport) -> Result<Limits, ReportError> {
@@ -99,24 +98,12 @@ impl Shared {
         self.capacity_moved();
     }
 
-    /// A gate went; true if it was the last.
-    pub(crate) fn drop_handle(&self) -> bool {
-        // LAST, AcqRel: as for any reference count.
-        self.handles.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-
-    pub(crate) fn add_handle(&self) {
-        // Relaxed: who clones a handle has one.
-        self.handles.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The dispatcher thread: runs the turns that are wanted until the last gate goes.
+    /// The dispatcher thread: runs the turns that are wanted until nobody is left.
     pub(crate) fn dispatch(&self) {
         loop {
             let bell = self.turn.bell();
             self.run_wanted();
-            // LAST, Acquire: who left the last handle is done with it.
-            if self.handles.load(Ordering::Acquire) == 0 {
+            if self.holders.are_gone() {
                 return;
             }
             self.turn.sleep(bell);

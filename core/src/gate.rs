@@ -112,7 +112,7 @@ impl Gate {
             Some(hold) => hold,
             None => self.shared.enter_or_refuse(rank)?,
         };
-        Ok(PermitOf::new(self.clone(), hold))
+        Ok(PermitOf::new(self.lease(), hold))
     }
 
     /// Enters or queues; never waits.
@@ -129,7 +129,7 @@ impl Gate {
     /// As [`request`](Self::request).
     pub fn request_owned(&self, rank: Option<u32>) -> Result<AdmissionOwned, Rejection> {
         let arrival = self.shared.request(rank)?;
-        Ok(AdmissionOf::new(self.clone(), arrival))
+        Ok(AdmissionOf::new(self.lease(), arrival))
     }
 
     /// A future that enters, waiting its turn if it must. It arrives at its
@@ -140,7 +140,7 @@ impl Gate {
 
     /// [`admit`](Self::admit) with a permit that keeps the gate alive.
     pub fn admit_owned(&self, rank: Option<u32>) -> AdmitOwned {
-        AdmitOf::new(self.clone(), rank)
+        AdmitOf::new(self.lease(), rank)
     }
 
     /// Enters, parking this thread on its turn if it must.
@@ -169,7 +169,7 @@ impl Gate {
     /// [`enter_if_room`](Self::enter_if_room) with a permit that keeps the gate alive.
     pub fn enter_if_room_owned(&self, rank: Option<u32>) -> Option<OwnedPermit> {
         let hold = self.shared.enter_if_room(rank)?;
-        Some(PermitOf::new(self.clone(), hold))
+        Some(PermitOf::new(self.lease(), hold))
     }
 
     /// An event that fires when capacity may have freed after this call.

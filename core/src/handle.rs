@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::lease::Lease;
 use crate::shared::Shared;
 use crate::sync::Arc;
 
@@ -21,23 +22,23 @@ pub struct GateRef<'g> {
     shared: &'g Shared,
 }
 
-/// [`Gate`] or [`GateRef`]: whether a permit or ticket keeps its gate alive.
+/// [`Lease`] or [`GateRef`]: whether a permit or ticket keeps its gate alive.
 pub trait Handle: sealed::HasShared {}
 
-impl Handle for Gate {}
+impl Handle for Lease {}
 impl Handle for GateRef<'_> {}
 
 pub(crate) mod sealed {
-    use super::{Gate, GateRef, Shared};
+    use super::{GateRef, Lease, Shared};
 
     pub trait HasShared {
         fn shared(&self) -> &Shared;
     }
 
-    impl HasShared for Gate {
+    impl HasShared for Lease {
         #[inline]
         fn shared(&self) -> &Shared {
-            &self.shared
+            self.shared()
         }
     }
 
@@ -56,11 +57,16 @@ impl Gate {
             shared: &self.shared,
         }
     }
+
+    #[inline]
+    pub(crate) fn lease(&self) -> Lease {
+        Lease::new(&self.shared)
+    }
 }
 
 impl Clone for Gate {
     fn clone(&self) -> Self {
-        self.shared.add_handle();
+        self.shared.holders.add_handle();
         Gate {
             shared: Arc::clone(&self.shared),
         }
@@ -69,9 +75,15 @@ impl Clone for Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        if self.shared.drop_handle() {
-            self.shared.turn.wake();
+        if !self.shared.holders.drop_handle() {
+            return;
         }
+        // Models have no leases.
+        #[cfg(not(tidegate_loom))]
+        if !self.shared.holders.no_lease_is_out() {
+            return crate::orphans::adopt(Arc::clone(&self.shared));
+        }
+        self.shared.turn.wake();
     }
 }
 

@@ -45,6 +45,8 @@ mod gate;
 mod give_back;
 mod handle;
 mod hold;
+mod holders;
+mod lease;
 pub mod limits;
 mod listeners;
 mod lists;
@@ -54,6 +56,8 @@ pub mod metrics;
 #[doc(hidden)]
 pub mod model;
 mod observe;
+#[cfg(not(tidegate_loom))]
+mod orphans;
 mod park;
 mod pass;
 mod permit;
@@ -86,6 +90,7 @@ pub use error::{Counts, Lane, Limit, Overload, Refusal, Rejection, Scope, Stoppe
 pub use gate::Builder;
 pub use handle::{Gate, GateRef, Handle};
 pub use hold::Source;
+pub use lease::Lease;
 pub use limits::{EngineReport, LimitError, Limits, ReportError, Settings};
 pub use permit::{OwnedPermit, Permit, PermitOf};
 pub use room::Room;

@@ -12,7 +12,7 @@ use crate::hold::Hold;
 use crate::sync::{Arc, Ordering, fence};
 use crate::word::step::{Relaxed, Who};
 use crate::word::{Delta, I, Kind};
-use crate::{chunks, listeners, publish, slots, turn, waker};
+use crate::{chunks, holders, listeners, publish, slots, turn, waker};
 
 /// What the thread of a gate with [`Dispatch::Thread`](crate::Dispatch) runs. Such
 /// builds start none, so that what a model sets up is not part of the race.
@@ -107,6 +107,40 @@ impl Turn {
 
     pub fn is_idle(&self) -> bool {
         self.0.is_idle()
+    }
+}
+
+/// Handles and leases of one gate.
+pub struct Holders(holders::Holders);
+
+impl Holders {
+    #[expect(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Holders(holders::Holders::new())
+    }
+
+    pub fn add_handle(&self) {
+        self.0.add_handle();
+    }
+
+    pub fn drop_handle(&self) -> bool {
+        self.0.drop_handle()
+    }
+
+    pub fn lease(&self) {
+        self.0.stripe().take();
+    }
+
+    pub fn give_back(&self) {
+        self.0.stripe().give_back();
+    }
+
+    pub fn no_lease_is_out(&self) -> bool {
+        self.0.no_lease_is_out()
+    }
+
+    pub fn are_gone(&self) -> bool {
+        self.0.are_gone()
     }
 }
 

@@ -3,14 +3,15 @@
 use std::fmt;
 
 use crate::error::Lane;
-use crate::handle::{Gate, GateRef, Handle};
+use crate::handle::{GateRef, Handle};
 use crate::hold::{Hold, Source};
+use crate::lease::Lease;
 
 /// A permit that borrows its gate.
 pub type Permit<'g> = PermitOf<GateRef<'g>>;
 
 /// A permit that keeps its gate alive: `'static`, for tasks and response bodies.
-pub type OwnedPermit = PermitOf<Gate>;
+pub type OwnedPermit = PermitOf<Lease>;
 
 /// The capacity that an admitted request holds: [`Permit`] or [`OwnedPermit`].
 ///

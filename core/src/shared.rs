@@ -6,13 +6,14 @@ use crate::budget::Budget;
 use crate::chunks::Slots;
 use crate::counters::Counters;
 use crate::error::Lane;
+use crate::holders::Holders;
 use crate::limits::{LimitError, Limits, Settings};
 use crate::listeners::Listeners;
 use crate::lists::Lists;
 use crate::publish::Published;
 use crate::queue::{QueueWord, TotalWord};
 use crate::share::LaneState;
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, Tally, UnsafeCell};
+use crate::sync::{AtomicBool, Mutex, Ordering, Tally, UnsafeCell};
 use crate::turn::Turn;
 
 /// Who drains the queue.
@@ -56,8 +57,7 @@ pub struct Shared {
     pub(crate) config: Mutex<Config>,
     pub(crate) stopped: AtomicBool,
     pub(crate) listeners: CachePadded<Listeners>,
-    /// Gates that are left; the dispatcher thread is none of them.
-    pub(crate) handles: CachePadded<AtomicUsize>,
+    pub(crate) holders: Holders,
 }
 
 // SAFETY: `lists` is the turn's alone; everything else is Sync.
@@ -154,7 +154,7 @@ impl Shared {
             }),
             stopped: AtomicBool::new(false),
             listeners: CachePadded::new(Listeners::new()),
-            handles: CachePadded::new(AtomicUsize::new(1)),
+            holders: Holders::new(),
         })
     }
 

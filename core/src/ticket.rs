@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::error::{Lane, Stopped};
-use crate::handle::{Gate, GateRef, Handle};
+use crate::handle::{GateRef, Handle};
+use crate::lease::Lease;
 use crate::park;
 use crate::permit::PermitOf;
 use crate::slots::Place;
@@ -16,7 +17,7 @@ use crate::slots::Place;
 pub type Ticket<'g> = TicketOf<GateRef<'g>>;
 
 /// A ticket that keeps its gate alive.
-pub type OwnedTicket = TicketOf<Gate>;
+pub type OwnedTicket = TicketOf<Lease>;
 
 /// The place of a queued request: [`Ticket`] or [`OwnedTicket`].
 ///

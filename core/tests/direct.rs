@@ -76,13 +76,13 @@ fn queueing_and_cancelling_allocate_nothing_once_slots_are_there() {
 /// What blocks, tells the time or allocates, and the only files that name it:
 /// none of them is on the path of a request that enters, runs, ends or is refused.
 const SLOW: [(&str, &[&str]); 9] = [
-    ("Mutex", &["shared.rs", "sync.rs"]),
-    (".lock()", &["configure.rs", "sync.rs"]),
+    ("Mutex", &["orphans.rs", "shared.rs", "sync.rs"]),
+    (".lock()", &["configure.rs", "orphans.rs", "sync.rs"]),
     ("Instant", &["park.rs"]),
     ("SystemTime", &[]),
     ("park_timeout", &["park.rs"]),
     ("yield_now", &["observe.rs", "run.rs"]),
-    ("spawn(", &["gate.rs"]),
+    ("spawn(", &["gate.rs", "orphans.rs"]),
     // Slots, listeners and what a report brings, each before anything is held.
     ("Box::new(", &["chunks.rs", "configure.rs", "listeners.rs"]),
     ("vec![", &["lists.rs", "metrics.rs", "spec.rs"]),

@@ -75,6 +75,15 @@ fn ranks_write_no_line_of_each_other() {
 }
 
 #[test]
+fn owned_permits_write_no_line_of_each_other() {
+    let gate = ranked(2, 2, 2, 0..8);
+    apart(&written(8, |rank| {
+        let mut permit = gate.try_admit_owned(Some(rank)).unwrap();
+        permit.first_token();
+    }));
+}
+
+#[test]
 fn a_rank_writes_its_word_and_its_threads_counters_alone() {
     let gate = ranked(2, 2, 2, 0..8);
     let written = written(2, |_| drop(gate.try_admit(Some(3)).unwrap()));
