@@ -9,6 +9,7 @@ use tidegate_bench::ours::{Borrowed, Dispatched};
 use tidegate_bench::peers::{MutexGate, TokioPair};
 use tidegate_bench::selfcheck;
 use tidegate_bench::subject::{Subject, poll_once};
+use tidegate_bench::timing::cores::on_core;
 use tidegate_bench::work::{Line, release_to_thread, two_futex_hops};
 
 fn main() {
@@ -25,8 +26,8 @@ fn row<S: Subject>(criterion: &mut Criterion) {
     selfcheck::check::<S>();
     leaving::<S>(criterion);
     handing_over::<S>(criterion);
-    let gate = S::build(1, 1, 1, 1);
-    hops(criterion, S::NAME, |n| release_to_thread(&gate, n));
+    let gate = on_core(1, || S::build(1, 1, 1, 1));
+    hops(criterion, S::NAME, |n| release_to_thread(&gate, 0, n));
 }
 
 /// Queue, and one of a thousand others leaves.
@@ -61,15 +62,16 @@ fn handing_over<S: Subject>(criterion: &mut Criterion) {
         });
 }
 
-/// From before the release to the parked thread's first instruction.
-fn hops(criterion: &mut Criterion, name: &str, mut hops: impl FnMut(usize) -> Vec<f64>) {
+/// From before the release to the first instruction of a thread that is parked on the
+/// same core; what has a dispatcher thread has it on another.
+fn hops(criterion: &mut Criterion, name: &str, hops: impl Fn(usize) -> Vec<f64> + Sync) {
     criterion
         .benchmark_group("release to parked thread")
         .sample_size(20)
         .measurement_time(Duration::from_secs(2))
         .bench_function(BenchmarkId::from_parameter(name), |b| {
             b.iter_custom(|n| {
-                let nanoseconds: f64 = hops(n as usize).iter().sum();
+                let nanoseconds: f64 = on_core(0, || hops(n as usize)).iter().sum();
                 Duration::from_nanos(nanoseconds as u64)
             });
         });

@@ -8,6 +8,7 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 
 use crate::subject::Subject;
+use crate::timing::cores;
 
 /// What a bystander saw.
 #[derive(Clone, Debug)]
@@ -37,16 +38,17 @@ impl Seen {
     }
 }
 
-/// What a bystander on `rank` sees while `storm` runs on this thread.
+/// What a bystander on `rank` sees while `storm` runs on another core.
 pub(super) fn while_it_lasts<S: Subject>(
     gate: &S,
     rank: Option<u32>,
-    storm: impl FnOnce(),
+    storm: impl FnOnce() + Send,
 ) -> Seen {
     let start = Barrier::new(2);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let bystander = scope.spawn(|| {
+            cores::pin(1);
             let mut seen = Seen::default();
             start.wait();
             // Relaxed: it only has to end some time after.
@@ -61,8 +63,10 @@ pub(super) fn while_it_lasts<S: Subject>(
             }
             seen
         });
-        start.wait();
-        storm();
+        cores::on_core(0, || {
+            start.wait();
+            storm();
+        });
         over.store(true, Ordering::Relaxed);
         bystander.join().expect("it does not panic")
     })

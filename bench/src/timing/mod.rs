@@ -1,6 +1,7 @@
 //! Timing loops: on one thread, and on two whose cores were really there.
 
 mod alone;
+pub mod cores;
 mod pair;
 pub mod spin;
 

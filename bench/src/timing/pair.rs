@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Cores, Reading, spin};
+use super::{Cores, Reading, cores, spin};
 
 /// Operations between two looks at the clock.
 const BATCH: usize = 500;
@@ -15,8 +15,8 @@ const WAITED_AT_MOST: u32 = 50;
 /// Nanoseconds an operation when two threads do them at once, for about `span`:
 /// the time over the number that both did together.
 ///
-/// `work(thread, n)` does n operations as thread 0 or 1. Both threads stand at a
-/// barrier first, spin before and after, and the reading says whether both
+/// `work(thread, n)` does n operations as thread 0 or 1, each on a core of its own.
+/// Both threads stand at a barrier first, spin before and after, and the reading says whether both
 /// spins found two cores and neither thread had to wait for its own in between: a
 /// thread that parks goes of itself, which is the lock's cost and counts.
 pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
@@ -24,6 +24,7 @@ pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
     let barrier = &Barrier::new(2);
     let work = &work;
     let one = move |index: usize| {
+        cores::pin(index);
         work(index, BATCH);
         barrier.wait();
         let before = spin::spin();
@@ -41,9 +42,9 @@ pub fn pair(span: Duration, work: impl Fn(usize, usize) + Sync) -> Reading {
         barrier.wait();
         (rate, before, spin::spin(), lost)
     };
-    let (a, b) = thread::scope(|scope| {
-        let other = scope.spawn(move || one(1));
-        (one(0), other.join().expect("the work does not panic"))
+    let [a, b] = thread::scope(|scope| {
+        let threads = [0, 1].map(|index| scope.spawn(move || one(index)));
+        threads.map(|thread| thread.join().expect("the work does not panic"))
     });
     Reading {
         value: 1.0 / (a.0 + b.0),

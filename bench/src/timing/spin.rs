@@ -10,7 +10,7 @@ use std::sync::{Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Cores;
+use super::{Cores, cores};
 
 /// Steps of the chain: about a millisecond.
 const STEPS: u64 = 600_000;
@@ -68,16 +68,18 @@ pub fn both_cores(tries: u32) -> f64 {
     found.count() as f64 / f64::from(tries)
 }
 
-/// Spins on two threads at once.
+/// Spins on two threads at once, each on a core of its own.
 pub(super) fn two() -> [(Instant, Instant); 2] {
     alone();
-    let start = Barrier::new(2);
+    let start = &Barrier::new(2);
     thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            start.wait();
-            spin()
+        let spins = [0, 1].map(|core| {
+            scope.spawn(move || {
+                cores::pin(core);
+                start.wait();
+                spin()
+            })
         });
-        start.wait();
-        [spin(), other.join().expect("it only counts")]
+        spins.map(|spin| spin.join().expect("it only counts"))
     })
 }

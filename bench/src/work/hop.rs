@@ -8,17 +8,19 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use crate::subject::Subject;
+use crate::timing::cores;
 
 /// Long enough for the waiter to be asleep when the release comes.
 const ASLEEP: Duration = Duration::from_micros(50);
 
-/// `n` hand-overs to a parked thread, each in nanoseconds from before the
-/// release to the waiter's first instruction.
-pub fn release_to_thread<S: Subject>(gate: &S, n: usize) -> Vec<f64> {
+/// `n` hand-overs to a thread parked on core `waiter`, each in nanoseconds from before
+/// the release, by the caller's thread, to the waiter's first instruction.
+pub fn release_to_thread<S: Subject>(gate: &S, waiter: usize, n: usize) -> Vec<f64> {
     thread::scope(|scope| {
         let (hand, handed) = mpsc::channel::<S::Ticket<'_>>();
         let (tell, told) = mpsc::channel();
         scope.spawn(move || {
+            cores::pin(waiter);
             for ticket in handed {
                 let permit = S::wait(ticket);
                 let now = Instant::now();
@@ -70,8 +72,8 @@ pub fn release_to_task<S: Subject>(runtime: &Runtime, gate: &'static S, n: usize
     hops.collect()
 }
 
-/// What two wake-ups in a row cost at least: this thread wakes a relay and that
-/// wakes the waiter, each asleep on a word of its own.
+/// What two wake-ups in a row cost at least: this thread wakes a relay on core 1, and
+/// that wakes the waiter on core 0, each asleep on a word of its own.
 pub fn two_futex_hops(n: usize) -> Vec<f64> {
     let words = [AtomicU32::new(0), AtomicU32::new(0)];
     let [relay, waiter] = &words;
@@ -88,12 +90,14 @@ pub fn two_futex_hops(n: usize) -> Vec<f64> {
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         scope.spawn(move || {
+            cores::pin(1);
             for round in 1..=n as u32 {
                 sleep_for(relay, round);
                 ring(waiter, round);
             }
         });
         scope.spawn(move || {
+            cores::pin(0);
             for round in 1..=n as u32 {
                 sleep_for(waiter, round);
                 tell.send(Instant::now()).expect("somebody measures");

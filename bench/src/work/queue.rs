@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::subject::Subject;
-use crate::timing::{Cores, Reading, spin};
+use crate::timing::{Cores, Reading, cores, spin};
 
 /// A queue of a given length behind one request that does not end.
 pub struct Line<'g, S: Subject> {
@@ -57,6 +57,7 @@ pub fn longest_pause<S: Subject>(length: usize) -> Reading {
     let over = AtomicBool::new(false);
     let reading = thread::scope(|scope| {
         let bystander = scope.spawn(|| {
+            cores::pin(1);
             start.wait();
             let before = spin::spin();
             start.wait();
@@ -70,13 +71,17 @@ pub fn longest_pause<S: Subject>(length: usize) -> Reading {
             start.wait();
             (longest, calls, before, spin::spin())
         });
-        start.wait();
-        let before = spin::spin();
-        start.wait();
-        drop(tickets);
-        over.store(true, Ordering::Relaxed);
-        start.wait();
-        let after = spin::spin();
+        let leaving = scope.spawn(|| {
+            cores::pin(0);
+            start.wait();
+            let before = spin::spin();
+            start.wait();
+            drop(tickets);
+            over.store(true, Ordering::Relaxed);
+            start.wait();
+            (before, spin::spin())
+        });
+        let (before, after) = leaving.join().expect("it does not panic");
         let (longest, calls, its_before, its_after) = bystander.join().expect("it does not panic");
         // One that hardly came to call was not beside them.
         let beside = calls >= 1_000;
