@@ -5,29 +5,24 @@ use crate::publish::Published;
 use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
 use crate::waker::WakerCell;
 
-pub(crate) const DONE: u64 = 0;
-pub(crate) const WAITING: u64 = 1;
-pub(crate) const OFFERED: u64 = 2;
-pub(crate) const STATUS: u64 = 3;
-pub(crate) const TURN: u64 = 4;
-pub(crate) const AGE: u32 = 3;
-
+/// One queued request. Two fill a cache line, and none lies on two: whoever leaves a
+/// long queue waits for the line of its slot, and for no other.
 #[derive(Debug)]
+#[repr(align(32))]
 pub(crate) struct Slot {
+    /// A [`State`](crate::state::State).
     pub(crate) state: AtomicU64,
-    pub(crate) next_free: AtomicU32,
-    pub(crate) lane: AtomicU32,
-    pub(crate) share: AtomicU32,
+    /// And beside it, while the slot is free, the next free one.
     pub(crate) waker: WakerCell,
 }
+
+#[cfg(not(any(tidegate_loom, tidegate_stall)))]
+const _: () = assert!(size_of::<Slot>() == 32);
 
 impl Slot {
     pub(crate) fn new() -> Self {
         Slot {
-            state: AtomicU64::new(DONE),
-            next_free: AtomicU32::new(0),
-            lane: AtomicU32::new(0),
-            share: AtomicU32::new(0),
+            state: AtomicU64::new(0),
             waker: WakerCell::new(),
         }
     }

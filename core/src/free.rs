@@ -1,7 +1,7 @@
 //! Free slots: a stack through the slots themselves, and those never used.
 
 use crate::chunks::Slots;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU32, Ordering};
 
 const INDEX: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX) - 1;
@@ -22,13 +22,17 @@ impl Slots {
         self.push_free(slot);
     }
 
+    /// Of a free slot, the next one plus 1.
+    fn next_free(&self, slot: u32) -> &AtomicU32 {
+        &self.slot(slot).waker.beside
+    }
+
     fn push_free(&self, slot: u32) {
         // Relaxed: only the CAS decides.
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
             // Relaxed: published by the CAS.
-            self.slot(slot)
-                .next_free
+            self.next_free(slot)
                 .store((head & INDEX_MASK) as u32, Ordering::Relaxed);
             let new = head & !INDEX_MASK | u64::from(slot + 1);
             // FREE, Release: the slot is as it was left.
@@ -48,7 +52,7 @@ impl Slots {
         loop {
             let slot = u32::try_from(head & INDEX_MASK).ok()?.checked_sub(1)?;
             // Relaxed: if it is stale, so is `head`, and the CAS fails.
-            let next = self.slot(slot).next_free.load(Ordering::Relaxed);
+            let next = self.next_free(slot).load(Ordering::Relaxed);
             let pops = (head >> INDEX).wrapping_add(1);
             let new = pops << INDEX | u64::from(next);
             match self

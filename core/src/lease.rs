@@ -56,6 +56,7 @@ mod imp {
     use crate::shared::Shared;
     use crate::sync::Arc;
 
+    /// A gate that is kept alive.
     pub struct Lease {
         shared: Arc<Shared>,
     }

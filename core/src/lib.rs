@@ -77,6 +77,7 @@ pub mod spec;
 #[cfg(tidegate_stall)]
 #[doc(hidden)]
 pub mod stall;
+mod state;
 mod stripe;
 mod sync;
 mod ticket;

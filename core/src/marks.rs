@@ -1,7 +1,8 @@
 //! Marks of those who arrived since the turn last looked: a bit per slot, and a
 //! bit for each word of them.
 
-use crate::chunks::{AGE, Chunk, STATUS, Slots, WAITING, first_of};
+use crate::chunks::{Chunk, Slots, first_of};
+use crate::state::State;
 use crate::sync::Ordering;
 
 impl Chunk {
@@ -30,13 +31,10 @@ impl Slots {
                     let word = s * 64 + word;
                     for bit in bits(chunk.fresh[word].swap(0, Ordering::AcqRel)) {
                         let at = word * 64 + bit;
-                        let here = &chunk.slots[at];
-                        // ARRIVE, Acquire: then the lane is this request's.
-                        let state = here.state.load(Ordering::Acquire);
-                        if state & STATUS == WAITING {
-                            // Relaxed: published by the state.
-                            let lane = here.lane.load(Ordering::Relaxed);
-                            f(first_of(k) + at as u32, state >> AGE, lane);
+                        // ARRIVE, Acquire: then it is counted in its queue.
+                        let state = chunk.slots[at].state.load(Ordering::Acquire);
+                        if let Some((age, lane)) = State(state).queued() {
+                            f(first_of(k) + at as u32, age, lane);
                         }
                     }
                 }

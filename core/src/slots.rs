@@ -1,9 +1,6 @@
 //! Where queued requests wait: slots that are reused at once when somebody
 //! leaves, so that nothing piles up behind a blocked head.
 //!
-//! A slot's state is one word, `age | TURN | status`. Ages are never reused, so
-//! a stale reference to a slot can tell that it is stale.
-//!
 //! ```text
 //!            occupy               offer (turn)              take
 //!   DONE ────────────▶ WAITING ────────────────▶ OFFERED ────────────▶ DONE
@@ -17,7 +14,8 @@
 
 use std::task::Waker;
 
-use crate::chunks::{AGE, DONE, OFFERED, STATUS, Slot, Slots, TURN, WAITING};
+use crate::chunks::{Slot, Slots};
+use crate::state::{AGE_MASK, DONE, OFFERED, STATUS, State, TURN, WAITING};
 use crate::sync::Ordering;
 
 /// A queued request.
@@ -52,13 +50,11 @@ impl Slots {
         // AGE, Release: whoever sees that this age was given out sees the marks
         // of those who queued before this one came. Requests that do not overlap
         // get ages in order through whatever ordered them.
-        let age = self.next_age.fetch_add(1, Ordering::Release);
+        let age = self.next_age.fetch_add(1, Ordering::Release) & AGE_MASK;
         let (chunk, at) = self.locate(slot);
-        let here = &chunk.slots[at];
-        // Relaxed: published by the state.
-        here.lane.store(lane, Ordering::Relaxed);
-        // ARRIVE, Release: the turn reads the lane after the state.
-        here.state.store(age << AGE | WAITING, Ordering::Release);
+        let waiting = State::waiting(age, lane);
+        // ARRIVE, Release: a request that is seen here is counted in its queue.
+        chunk.slots[at].state.store(waiting.0, Ordering::Release);
         chunk.mark(at);
         Place { slot, age, lane }
     }
@@ -67,28 +63,30 @@ impl Slots {
     pub(crate) fn next_age(&self) -> u64 {
         // AGE, Acquire: the marks of all who were queued before one of those that
         // have an age below this came.
-        self.next_age.load(Ordering::Acquire)
+        self.next_age.load(Ordering::Acquire) & AGE_MASK
+    }
+
+    /// The state of a slot where a request of this age waits.
+    fn waiting(&self, slot: u32, age: u64) -> Option<State> {
+        // LET-GO, Acquire: whoever left before this is done leaving.
+        let state = State(self.slot(slot).state.load(Ordering::Acquire));
+        (state.is(WAITING) && state.age() == age).then_some(state)
     }
 
     pub(crate) fn is_waiting(&self, slot: u32, age: u64) -> bool {
-        // LET-GO, Acquire: whoever left before this is done leaving.
-        self.slot(slot).state.load(Ordering::Acquire) == age << AGE | WAITING
+        self.waiting(slot, age).is_some()
     }
 
     /// Offers capacity at `share`; false if the request has left. The turn's alone.
     pub(crate) fn offer(&self, slot: u32, age: u64, share: u32) -> bool {
-        let here = self.slot(slot);
-        if !self.is_waiting(slot, age) {
+        let Some(State(waiting)) = self.waiting(slot, age) else {
             return false;
-        }
-        // Relaxed: published by the state. The request that may have followed
-        // in this slot has no share yet.
-        here.share.store(share, Ordering::Relaxed);
-        let waiting = age << AGE | WAITING;
-        let offered = age << AGE | TURN | OFFERED;
-        // OFFER, Release: the ticket that sees the offer sees the share, and the
-        // capacity. Acquire: who cancelled before is done with the slot.
-        here.state
+        };
+        let State(offered) = State::offered(age, share);
+        // OFFER, Release: the ticket that sees the offer sees what the last holder of
+        // the capacity did. Acquire: who cancelled before is done with the slot.
+        self.slot(slot)
+            .state
             .compare_exchange(waiting, offered, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
@@ -99,7 +97,7 @@ impl Slots {
         // LET-GO, AcqRel: of the two that let go, the second frees the slot, after
         // everything that the first did there.
         let old = self.slot(slot).state.fetch_and(!TURN, Ordering::AcqRel);
-        let last = old & STATUS == DONE;
+        let last = State(old).is(DONE);
         if last {
             self.release(slot);
         }
@@ -109,10 +107,10 @@ impl Slots {
     /// Takes the offer up, if there is one.
     pub(crate) fn take(&self, place: Place) -> Option<Offer> {
         let here = self.slot(place.slot);
-        // OFFER, Acquire: then the share is ours.
-        let state = here.state.load(Ordering::Acquire);
-        debug_assert_eq!(state >> AGE, place.age, "a ticket leaves its slot once");
-        (state & STATUS == OFFERED).then(|| match self.leave(place) {
+        // OFFER, Acquire: then the capacity is ours.
+        let state = State(here.state.load(Ordering::Acquire));
+        debug_assert_eq!(state.age(), place.age, "a ticket leaves its slot once");
+        state.is(OFFERED).then(|| match self.leave(place) {
             Left::Offered(offer) => offer,
             Left::Queued => unreachable!("an offer stands until its ticket answers it"),
         })
@@ -120,12 +118,11 @@ impl Slots {
 
     /// Leaves the slot, if nothing was offered yet.
     pub(crate) fn leave_waiting(&self, place: Place) -> bool {
-        let waiting = place.age << AGE | WAITING;
-        let done = place.age << AGE | DONE;
+        let State(waiting) = State::waiting(place.age, place.lane);
         // LET-GO, AcqRel: as in `leave`.
         let left = self.slot(place.slot).state.compare_exchange(
             waiting,
-            done,
+            waiting & !STATUS | DONE,
             Ordering::AcqRel,
             Ordering::Acquire,
         );
@@ -143,9 +140,8 @@ impl Slots {
         // OFFER, Acquire: as in `take`.
         let mut state = here.state.load(Ordering::Acquire);
         loop {
-            debug_assert_eq!(state >> AGE, place.age, "a ticket leaves its slot once");
-            // Relaxed: read before the slot is let go of, and published by OFFER.
-            let share = here.share.load(Ordering::Relaxed);
+            let left = State(state);
+            debug_assert_eq!(left.age(), place.age, "a ticket leaves its slot once");
             // LET-GO, AcqRel: as in `let_go`. One of offer and cancel comes second
             // and sees the first.
             match here.state.compare_exchange_weak(
@@ -159,9 +155,11 @@ impl Slots {
                     if settle {
                         self.release(place.slot);
                     }
-                    return match state & STATUS {
-                        OFFERED => Left::Offered(Offer { share, settle }),
-                        _ => Left::Queued,
+                    let share = left.place();
+                    return if left.is(OFFERED) {
+                        Left::Offered(Offer { share, settle })
+                    } else {
+                        Left::Queued
                     };
                 }
                 Err(now) => state = now,

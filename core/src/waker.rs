@@ -16,6 +16,8 @@ const TAKING: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct WakerCell {
     state: AtomicU32,
+    /// Of whoever has the cell: without it there would be a gap.
+    pub(crate) beside: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
 }
 
@@ -28,6 +30,7 @@ impl WakerCell {
     pub(crate) fn new() -> Self {
         WakerCell {
             state: AtomicU32::new(FREE),
+            beside: AtomicU32::new(0),
             waker: UnsafeCell::new(None),
         }
     }

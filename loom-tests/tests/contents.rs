@@ -110,14 +110,42 @@ fn who_was_offered_capacity_sees_what_the_offering_thread_did() {
             let notes = Note::new();
             let theirs = notes.clone();
             let looker = thread::spawn(move || {
-                if look(&mut ticket).is_some() {
+                // Held while it writes: giving it back would acquire as much.
+                let permit = look(&mut ticket);
+                if permit.is_some() {
                     theirs.write();
                 }
-                ticket
+                (permit, ticket)
             });
             notes.write();
             drop(holder);
             drop(looker.join().unwrap());
         },
     );
+}
+
+#[test]
+fn who_was_offered_what_came_during_the_turn_sees_what_its_holder_did() {
+    check(3, "the turn's fence was before it", || {
+        let gate = handle(with_ranks(manual(1, 1, 1)));
+        let (first, holder) = (enter(&gate, Some(0)), enter(&gate, Some(1)));
+        let (_older, mut ticket) = (queue(&gate, None), queue(&gate, None));
+        // A turn is wanted, and has one place to offer.
+        drop(first);
+        let notes = Note::new();
+        let theirs = notes.clone();
+        let other = gate.clone();
+        let turn = thread::spawn(move || other.settle());
+        let releaser = thread::spawn(move || {
+            theirs.write();
+            drop(holder);
+        });
+        let permit = look(&mut ticket);
+        if permit.is_some() {
+            notes.write();
+        }
+        turn.join().unwrap();
+        releaser.join().unwrap();
+        drop((permit, ticket));
+    });
 }
