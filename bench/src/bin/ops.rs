@@ -56,7 +56,7 @@ enum Phases {
 /// Its name, and how to do it so many times.
 type Operation = (&'static str, fn(usize));
 
-const OPERATIONS: [Operation; 13] = [
+const OPERATIONS: [Operation; 14] = [
     ("floor: 1 CAS, 2 fetch-adds", direct::<Floor>),
     ("direct, ranked", direct::<Borrowed>),
     ("direct, unranked", unranked::<Borrowed>),
@@ -67,7 +67,14 @@ const OPERATIONS: [Operation; 13] = [
     ("refusal, one word, mutex", one_word::<MutexGate>),
     ("refusal, 8 ranks", eight_ranks::<Borrowed>),
     ("refusal, 8 ranks, mutex", eight_ranks::<MutexGate>),
-    ("queue and cancel, 100 queued", queue_and_cancel::<Borrowed>),
+    (
+        "queue and cancel, 100 queued",
+        queue_and_cancel::<Borrowed, 100>,
+    ),
+    (
+        "queue and cancel, 40,000 queued",
+        queue_and_cancel::<Borrowed, 40_000>,
+    ),
     ("release to ticket", release_to_ticket::<Borrowed>),
     ("release to ticket, mutex", release_to_ticket::<MutexGate>),
 ];
@@ -111,8 +118,8 @@ fn eight_ranks<S: Subject>(n: usize) {
     refused_requests(&gate, Some(3), n);
 }
 
-fn queue_and_cancel<S: Subject>(n: usize) {
-    Line::new(&S::build(1, 1, 1, 101), 100).queue_and_cancel(n);
+fn queue_and_cancel<S: Subject, const QUEUED: u32>(n: usize) {
+    Line::new(&S::build(1, 1, 1, QUEUED + 1), QUEUED as usize).queue_and_cancel(n);
 }
 
 /// Queue, release, take the offer up: a hand-over without a thread to wake.

@@ -44,7 +44,8 @@ fn itself() -> Row {
         ours: of_gates(),
         peers: vec![],
         bars: vec![],
-        note: "with no ranks reported, nothing queued and counters off; its thread's stack not",
+        note: "with no ranks reported, nothing queued and counters off; 2,560 of it count leases; its thread's \
+               stack not",
         ..queued()
     }
 }
