@@ -29,10 +29,12 @@ pub(crate) struct State(pub(crate) u64);
 
 impl State {
     pub(crate) fn waiting(age: u64, lane: u32) -> State {
+        debug_assert!(age <= AGE_MASK && u64::from(lane) <= PLACE_MASK);
         State(age << AGE | u64::from(lane) << PLACE | WAITING)
     }
 
     pub(crate) fn offered(age: u64, share: u32) -> State {
+        debug_assert!(age <= AGE_MASK && u64::from(share) <= PLACE_MASK);
         State(age << AGE | u64::from(share) << PLACE | TURN | OFFERED)
     }
 
