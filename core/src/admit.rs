@@ -36,7 +36,8 @@ impl<G: Handle> AdmissionOf<G> {
     }
 }
 
-/// The future behind [`Gate::admit`] and [`Gate::admit_owned`].
+/// The future behind [`Gate::admit`](crate::Gate::admit) and
+/// [`Gate::admit_owned`](crate::Gate::admit_owned).
 ///
 /// It arrives at its first poll. Dropped before that, the request was never
 /// there; dropped while queued, it is cancelled.
