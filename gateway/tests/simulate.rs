@@ -179,5 +179,6 @@ fn to_observe_is_to_change_nothing_and_to_count() {
     let decisions = std::mem::take(&mut observed.decisions);
     let refused: u64 = decisions.iter().map(Counts::refused_in_all).sum();
     assert!(refused > 100, "what it would have refused: {decisions:?}");
+    assert!(observed.target.take().is_some(), "there is a policy");
     assert_eq!(told(&observed), told(&run(WayIn::Gate(gate()))));
 }
