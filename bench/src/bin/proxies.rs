@@ -104,6 +104,7 @@ fn main() -> Result<()> {
     let mut makes = vec![Make::Direct, Make::Nginx];
     for (ours, make) in [
         (Ours::Worker, Make::Worker),
+        (Ours::Worker, Make::WorkerKept),
         (Ours::Frontend, Make::Frontend),
     ] {
         if args.of.contains(&ours) {

@@ -25,8 +25,10 @@ pub enum Make {
     Direct,
     /// nginx as a reverse proxy with `limit_conn`, with keep-alive on both sides.
     Nginx,
-    /// `tidegate worker`.
+    /// `tidegate worker`: a new connection to the backend for each request.
     Worker,
+    /// `tidegate worker` with `--keep-engine-connections`.
+    WorkerKept,
     /// `tidegate frontend`.
     Frontend,
 }
@@ -39,6 +41,7 @@ impl Make {
             Self::Direct => "no proxy",
             Self::Nginx => "nginx",
             Self::Worker => "tidegate worker",
+            Self::WorkerKept => "tidegate worker, connections kept",
             Self::Frontend => "tidegate frontend",
         }
     }
@@ -149,12 +152,15 @@ fn free_port() -> Result<SocketAddr> {
 fn tidegate(make: &Make, programs: &Programs, listen: SocketAddr, backend: SocketAddr) -> Command {
     let mut command = Command::new(&programs.tidegate);
     let backend = format!("http://{backend}");
-    if *make == Make::Worker {
-        let limit = LIMIT.to_string();
-        command.args(["worker", "--engine-url", &backend, "--max-num-seqs", &limit]);
-    } else {
+    if *make == Make::Frontend {
         command.args(["frontend", "--worker", &backend]);
         command.args(&programs.frontend_args);
+    } else {
+        let limit = LIMIT.to_string();
+        command.args(["worker", "--engine-url", &backend, "--max-num-seqs", &limit]);
+    }
+    if *make == Make::WorkerKept {
+        command.arg("--keep-engine-connections");
     }
     command.args(["--listen", &listen.to_string()]);
     command.env("TOKIO_WORKER_THREADS", programs.threads.to_string());

@@ -56,7 +56,8 @@ pub struct FrontendArgs {
     pub max_body: u32,
 
     /// Memory, in MiB, for the bodies of requests whose answer has not begun,
-    /// together. One that finds no room there for --client-timeout gets 503.
+    /// together. One that finds no room there for --client-timeout, or for a second
+    /// once part of it is there, gets 503.
     #[arg(long, value_name = "MIB", default_value_t = 512, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4095))]
     pub buffer_budget: u32,
 

@@ -28,12 +28,6 @@ impl BufferBudget {
         self.total
     }
 
-    /// `len` bytes, if they are free now.
-    pub(super) fn take_now(&self, len: usize) -> Option<OwnedSemaphorePermit> {
-        let len = u32::try_from(len).ok()?;
-        Arc::clone(&self.bytes).try_acquire_many_owned(len).ok()
-    }
-
     /// Waits until `len` bytes are free (the whole budget, if that is less), in
     /// the order of asking.
     pub(super) async fn take(&self, len: usize) -> Option<OwnedSemaphorePermit> {

@@ -20,8 +20,8 @@ use super::patience::Patience;
 use super::silence::Upload;
 use super::unread::Unread;
 
-/// What is held for a body that is read whole and does not say how long it is.
-const UNSIZED: u32 = 4 << 20;
+/// How long a body that is read whole, and is half here, waits for room.
+const HALF_HERE: Duration = Duration::from_secs(1);
 
 /// What is wrong with a client's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -147,36 +147,38 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Reads all of it, within `budget`. Room for the whole is taken before the
-    /// first byte, so that bodies which are half here never wait for each other; and
-    /// not waited for longer than for a client, since it is clients that hold it.
+    /// Reads all of it, within `budget`: room is taken for what has come, and not for
+    /// what was announced, or a client that announces much and sends nothing would
+    /// hold up everyone. One that holds nothing yet waits for room as long as for a
+    /// client, since it is clients that hold it; one that is half here only for
+    /// [`HALF_HERE`], so that such bodies do not wait for each other.
     ///
     /// # Errors
     /// The body fails, cannot fit the budget, or found no room in it.
     pub async fn read_whole(&mut self, budget: &BufferBudget) -> Result<(), BodyError> {
-        let exact = self.rest.as_ref().map(|rest| rest.body.size_hint().exact());
-        let most = match exact.flatten() {
-            Some(len) => u32::try_from(len).unwrap_or(u32::MAX),
-            None => UNSIZED.min(budget.total()),
-        };
-        if most > budget.total() {
-            return Err(BodyError::TooLarge(budget.total().into()));
+        let most = u64::from(budget.total());
+        let announced = self.rest.as_ref().map(|rest| rest.body.size_hint().exact());
+        if announced.flatten().is_some_and(|len| len > most) {
+            return Err(BodyError::TooLarge(most));
         }
-        let room = budget.take(most as usize);
-        let mut held = match self.patience.as_ref().map(Patience::limit) {
-            Some(limit) => timeout(limit, room)
-                .await
-                .map_err(|_| BodyError::NoRoom(limit))?,
-            None => room.await,
-        };
+        let mut read = 0;
         while let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await {
             let frame = frame?;
-            let room = held.as_mut().and_then(|held| held.split(len(&frame)));
-            // More than was expected: not waited for, so that none holds the others up.
-            let room = room.or_else(|| budget.take_now(len(&frame)));
-            if room.is_none() {
-                return Err(BodyError::TooLarge(most.into()));
+            read += len(&frame) as u64;
+            if read > most {
+                return Err(BodyError::TooLarge(most));
             }
+            let limit = match &self.patience {
+                _ if self.ahead.iter().any(|(_, room)| room.is_some()) => Some(HALF_HERE),
+                patience => patience.as_ref().map(Patience::limit),
+            };
+            let room = budget.take(len(&frame));
+            let room = match limit {
+                Some(limit) => timeout(limit, room)
+                    .await
+                    .map_err(|_| BodyError::NoRoom(limit))?,
+                None => room.await,
+            };
             self.ahead.push_back((frame, room));
         }
         Ok(())

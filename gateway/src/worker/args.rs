@@ -80,9 +80,17 @@ pub struct WorkerArgs {
 
     /// Follow the field data_parallel_rank of JSON bodies too, as SGLang does.
     /// Bodies are then read before the gate is asked, within --buffer-budget; one
-    /// that finds no room there for --client-timeout gets 503.
+    /// that finds no room there for --client-timeout, or for a second once part of
+    /// it is there, gets 503.
     #[arg(long)]
     pub rank_from_body: bool,
+
+    /// Use connections to the engine again for gated requests too, which halves what
+    /// a short request costs the worker. For engines that say so when they close one:
+    /// vLLM, SGLang and TGI do. llama.cpp may close one behind a stream without a
+    /// word, and the request that was just sent on it then gets 502.
+    #[arg(long)]
+    pub keep_engine_connections: bool,
 
     /// Which clients may claim a rank, a class or progress; alone, all of them.
     /// What others claim in headers is taken out of their requests; a rank in a body

@@ -77,6 +77,8 @@ pub struct WorkerConfig {
     pub max_body: u64,
     /// Whether the body may name a rank.
     pub rank_from_body: bool,
+    /// Whether a gated request may go out on a connection that another was on.
+    pub keep_engine_connections: bool,
     /// Which clients may claim something.
     pub trust: Trust,
     /// Where the worker's own routes are, if not beside the others.
@@ -109,6 +111,7 @@ impl WorkerConfig {
             client_timeout: Duration::from_secs(60),
             max_body: 256 << 20,
             rank_from_body: false,
+            keep_engine_connections: false,
             trust: Trust::Loopback,
             admin_listen: None,
             metrics_prefix: tidegate::metrics::PREFIX.to_owned(),
@@ -156,6 +159,7 @@ impl WorkerConfig {
             client_timeout: args.client_timeout,
             max_body: u64::from(args.max_body) << 20,
             rank_from_body: args.rank_from_body,
+            keep_engine_connections: args.keep_engine_connections,
             trust: args.trust_admission_headers,
             admin_listen: args.admin_listen,
             metrics_prefix: args.metrics_prefix,

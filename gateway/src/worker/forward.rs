@@ -47,7 +47,7 @@ pub(super) async fn forward(
         crossing.remove(ACCEPT_ENCODING);
     }
     let reuse = match slot {
-        Some(_) => Reuse::Never,
+        Some(_) => shared.reuse,
         None => Reuse::Kept,
     };
     // The socket notices an HTTP/1.1 client that does not read.

@@ -70,7 +70,7 @@ use crate::cli::files;
 use crate::cli::sparing::Sparing;
 use crate::policy::{self, Layer, Sampling};
 use crate::proxy::budget::BufferBudget;
-use crate::proxy::engine::Engine;
+use crate::proxy::engine::{Engine, Reuse};
 use crate::server::serve::{self, Purpose, Tasks};
 use crate::server::url_of;
 use metrics::Metrics;
@@ -149,6 +149,11 @@ impl Worker {
             client_timeout: config.client_timeout,
             max_body: config.max_body,
             rank_from_body: config.rank_from_body,
+            reuse: if config.keep_engine_connections {
+                Reuse::Kept
+            } else {
+                Reuse::Never
+            },
             trust: config.trust,
             explicit: config.settings,
             engine_warnings: Sparing::default(),

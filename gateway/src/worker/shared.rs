@@ -15,7 +15,7 @@ use super::trust::Trust;
 use crate::cli::sparing::Sparing;
 use crate::policy::Layer;
 use crate::proxy::budget::BufferBudget;
-use crate::proxy::engine::Engine;
+use crate::proxy::engine::{Engine, Reuse};
 
 /// One worker's parts.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(super) struct Shared {
     /// Bytes that the body of a gated request may have.
     pub(super) max_body: u64,
     pub(super) rank_from_body: bool,
+    /// On which connections gated requests go out.
+    pub(super) reuse: Reuse,
     pub(super) trust: Trust,
     /// Limits that someone set, which no report moves.
     pub(super) explicit: Settings,

@@ -151,6 +151,29 @@ async fn bodies_share_one_budget_and_wait_for_each_other_no_longer_than_for_a_cl
     assert_eq!(third.head().await, 200);
 }
 
+/// Only what has come takes room.
+#[tokio::test]
+async fn clients_that_announce_much_and_send_a_byte_hold_nobody_up() {
+    let mut worker = Scripted::start().await;
+    let front = Front::with(&[&worker], |config| {
+        config.max_body = 1000;
+        config.buffer_budget = 1000;
+    })
+    .await;
+    let announced = "POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{";
+    let mut announcers = Vec::new();
+    for _ in 0..3 {
+        announcers.push(front.send(announced).await);
+    }
+    let body = format!(r#"{{"model":"m","prompt":"{}"}}"#, "x".repeat(900));
+    let mut client = front.send(post_of(&body, "")).await;
+    worker.answer(JSON).await;
+    assert_eq!(client.head().await, 200);
+    for announcer in &mut announcers {
+        assert!(announcer.is_silent().await);
+    }
+}
+
 #[tokio::test]
 async fn hostile_headers_reach_nobody() {
     let mut worker = Scripted::start().await;

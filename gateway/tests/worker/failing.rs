@@ -318,3 +318,71 @@ async fn the_idle_timeout_does_not_run_while_the_client_sends() {
     bench.engine.call().await.closed().await;
     bench.idle().await;
 }
+
+/// The same as [`JSON`], on a connection that goes on.
+const KEPT: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+
+#[tokio::test]
+async fn connections_to_the_engine_are_used_again_only_where_told_so() {
+    for keep in [false, true] {
+        let mut bench = Bench::with(limits(1, 1, 1), &[0], |config| {
+            config.keep_engine_connections = keep;
+        })
+        .await;
+        let mut client = bench.post().await;
+        let mut call = bench.engine.call().await;
+        assert_eq!(call.header("connection"), (!keep).then_some("close"));
+        call.body().await;
+        call.write(KEPT).await;
+        assert_eq!(client.head().await, 200);
+        client.body().await;
+        let mut client = bench.post().await;
+        if keep {
+            call.head().await;
+            call.body().await;
+            call.write(JSON).await;
+        } else {
+            bench.engine.answer(JSON).await;
+        }
+        assert_eq!(client.head().await, 200);
+        // The engine has closed it, and said so: the next is a new one.
+        bench.idle().await;
+    }
+}
+
+/// An engine that closes a kept connection without a word loses the request on it,
+/// which may not be sent twice.
+#[tokio::test]
+async fn a_kept_connection_that_ends_under_a_request_is_a_502() {
+    let mut bench = Bench::with(limits(1, 1, 1), &[0], |config| {
+        config.keep_engine_connections = true;
+    })
+    .await;
+    let mut client = bench.post().await;
+    let mut call = bench.engine.call().await;
+    call.body().await;
+    call.write(KEPT).await;
+    assert_eq!(client.head().await, 200);
+    client.body().await;
+    let mut client = bench.post().await;
+    call.head().await;
+    call.body().await;
+    drop(call);
+    assert_eq!(client.head().await, 502);
+    assert!(bench.engine.is_idle(), "it is not sent again");
+    bench.idle().await;
+}
+
+/// A client that leaves in the middle of an answer closes a kept connection too.
+#[tokio::test]
+async fn a_leaver_closes_a_kept_connection() {
+    let mut bench = Bench::with(limits(1, 1, 1), &[0], |config| {
+        config.keep_engine_connections = true;
+    })
+    .await;
+    let (client, mut call) = bench.streaming().await;
+    drop(client);
+    call.closed().await;
+    bench.idle().await;
+}

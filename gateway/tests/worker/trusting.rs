@@ -130,18 +130,20 @@ async fn a_body_that_finds_no_room_to_be_read_is_answered() {
     let mut slow = bench.connect().await;
     slow.write("POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n")
         .await;
+    slow.write("x".repeat(960_000)).await;
     let client = Http::One.client(bench.worker.addr()).await;
     let trickle = async {
         loop {
             // Well above the least rate, and far from done.
-            if !slow.try_write("x".repeat(64)).await {
+            if !slow.try_write("x".repeat(16)).await {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
+    let more_than_is_left = "y".repeat(50_000);
     let asked = async {
-        let mut asked = client.ask_with("/generate", &[], "{}").await;
+        let mut asked = client.ask_with("/generate", &[], &more_than_is_left).await;
         (asked.status().await, asked.whole().await.0)
     };
     let (status, told) = tokio::select! {
@@ -173,11 +175,16 @@ async fn bodies_that_are_read_first_fit_the_budget_or_are_refused() {
     chunked.write(chunk(&"x".repeat(1001))).await;
     assert_eq!(chunked.head().await, 413);
 
-    // One holds it all and is not done; the next waits, and goes on when it leaves.
+    // One holds all but a byte and is not done; the next waits, and goes on when it
+    // leaves.
     let mut first = bench.connect().await;
     first
-        .write("POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nx")
+        .write("POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n")
         .await;
+    first.write("x".repeat(999)).await;
+    let mut free = client.ask_with("/generate", &[], "1").await;
+    bench.engine.answer(JSON).await;
+    assert_eq!(free.status().await, 200);
     let mut next = client.ask_with("/generate", &[], "{}").await;
     let mut third = bench.post().await;
     assert!(third.is_silent().await);
@@ -187,5 +194,28 @@ async fn bodies_that_are_read_first_fit_the_budget_or_are_refused() {
     }
     assert_eq!(next.status().await, 200);
     assert_eq!(third.head().await, 200);
+    bench.idle().await;
+}
+
+/// Only what has come takes room.
+#[tokio::test]
+async fn a_client_that_announces_much_and_sends_a_byte_holds_nobody_up() {
+    let mut bench = ranked(|config| {
+        config.rank_from_body = true;
+        config.buffer_budget = 1_000_000;
+    })
+    .await;
+    let mut announcer = bench.connect().await;
+    announcer
+        .write("POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\nx")
+        .await;
+    for http in Http::BOTH {
+        let client = http.client(bench.worker.addr()).await;
+        let mut asked = client.ask_with("/generate", &[], &"y".repeat(500_000)).await;
+        bench.engine.answer(JSON).await;
+        assert_eq!(asked.status().await, 200, "{http:?}");
+    }
+    assert!(announcer.is_silent().await);
+    drop(announcer);
     bench.idle().await;
 }

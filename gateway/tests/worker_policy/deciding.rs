@@ -129,6 +129,23 @@ async fn memory_is_judged_before_the_gate_is_asked() {
     assert_eq!(gold.head().await, 200, "a critical class still goes in");
 }
 
+/// The policy reads a body before it decides; only what has come takes room.
+#[tokio::test]
+async fn a_client_that_announces_much_and_sends_a_byte_holds_nobody_up() {
+    let mut office = Office::with(limits(9, 9, 9), |config, _| {
+        config.buffer_budget = 1_000_000;
+    })
+    .await;
+    let mut announcer = office.bench.connect().await;
+    announcer
+        .write("POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n{")
+        .await;
+    let mut gold = office.post("gold").await;
+    office.bench.engine.answer(JSON).await;
+    assert_eq!(gold.head().await, 200);
+    assert!(announcer.is_silent().await);
+}
+
 #[tokio::test]
 async fn held_requests_are_told_when_the_worker_stops() {
     let mut office = Office::with(limits(1, 1, 9), |config, _| {
