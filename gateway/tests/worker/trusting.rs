@@ -211,7 +211,9 @@ async fn a_client_that_announces_much_and_sends_a_byte_holds_nobody_up() {
         .await;
     for http in Http::BOTH {
         let client = http.client(bench.worker.addr()).await;
-        let mut asked = client.ask_with("/generate", &[], &"y".repeat(500_000)).await;
+        let mut asked = client
+            .ask_with("/generate", &[], &"y".repeat(500_000))
+            .await;
         bench.engine.answer(JSON).await;
         assert_eq!(asked.status().await, 200, "{http:?}");
     }
