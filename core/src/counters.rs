@@ -27,7 +27,9 @@ pub(crate) struct Counters {
 /// This thread's place in one counter.
 pub(crate) struct Counter<'c> {
     cell: Option<&'c Tally>,
-    owned: bool,
+    /// What an owned one will be, 0 for others: read ahead, since a load behind the
+    /// locked step that is counted would wait for it.
+    next: u64,
 }
 
 impl Counters {
@@ -38,18 +40,21 @@ impl Counters {
         }
     }
 
-    /// Looked up before what is to be counted, so that counting is one step after it.
+    /// Looked up before what is to be counted, so that counting is one store after it.
+    /// Nothing else may be counted in this lane between.
     #[inline]
     pub(crate) fn mine(&self, event: Event) -> Counter<'_> {
         if self.stripes.is_empty() {
-            let (cell, owned) = (None, false);
-            return Counter { cell, owned };
+            let (cell, next) = (None, 0);
+            return Counter { cell, next };
         }
         let stripe = stripe();
-        Counter {
-            cell: self.stripes.get(stripe).map(|cells| &cells[event as usize]),
-            owned: stripe < OWNED,
-        }
+        let cell = self.stripes.get(stripe).map(|cells| &cells[event as usize]);
+        // Relaxed: what this thread stored, or who owned the stripe before it.
+        let next = cell
+            .filter(|_| stripe < OWNED)
+            .map_or(0, |cell| cell.load(Ordering::Relaxed) + 1);
+        Counter { cell, next }
     }
 
     pub(crate) fn count(&self, event: Event) {
@@ -71,10 +76,10 @@ impl Counter<'_> {
         let Some(cell) = self.cell else { return };
         // Relaxed: a statistic. No other thread writes an owned stripe; who owned
         // it before gave it back with all its counts.
-        if self.owned {
-            cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        } else {
+        if self.next == 0 {
             cell.fetch_add(1, Ordering::Relaxed);
+        } else {
+            cell.store(self.next, Ordering::Relaxed);
         }
     }
 }

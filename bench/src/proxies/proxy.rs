@@ -41,7 +41,7 @@ impl Make {
             Self::Direct => "no proxy",
             Self::Nginx => "nginx",
             Self::Worker => "tidegate worker",
-            Self::WorkerKept => "tidegate worker, connections kept",
+            Self::WorkerKept => "tidegate worker --keep-engine-connections",
             Self::Frontend => "tidegate frontend",
         }
     }

@@ -36,7 +36,7 @@ fn line(series: &Series, direct: Option<&Series>, nginx: Option<&Series>) -> Str
     let rate = figures(series.readings.iter().map(|reading| reading.rate));
     let first = figures(series.readings.iter().map(|reading| reading.latency.first));
     let added = |series| differences(series, direct);
-    let ours = matches!(series.make, Make::Worker | Make::Frontend);
+    let ours = !matches!(series.make, Make::Direct | Make::Nginx);
     let mut cells = vec![series.kind.to_string(), series.make.name().to_owned()];
     cells.push(show(rate.as_ref(), 0, ""));
     if series.make == Make::Direct {
