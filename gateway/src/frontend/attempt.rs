@@ -39,9 +39,15 @@ const RANK: HeaderName = HeaderName::from_static("x-data-parallel-rank");
 /// Asks a worker to tell a queued client how it stands, which costs the status line.
 pub(super) const PROGRESS: HeaderName = HeaderName::from_static("x-admission-progress");
 
-/// What is read of an answer that is not passed on at once, and for how long.
+/// What is read of an answer that is not passed on at once.
 const SHORT_BYTES: usize = 64 << 10;
-const SHORT_TIME: Duration = Duration::from_secs(2);
+
+/// How long is waited for the rest of a failure.
+const FAILURE_TIME: Duration = Duration::from_secs(2);
+
+/// The same for a refusal, whose head says enough: another worker may have room, and
+/// the mark of this one lasts for a second.
+const REFUSAL_TIME: Duration = Duration::from_millis(250);
 
 /// A request that may be sent more than once.
 pub(super) struct Sending<'a> {
@@ -110,8 +116,8 @@ pub(super) async fn attempt(shared: &Shared, sending: &Sending<'_>, hand: Hand) 
         drop(load);
         member.refused(refusal.scope);
         debug!(id = sending.named.id(), worker = member.id, scope = ?refusal.scope, "refused");
-        let body = short(answer.into_body()).await.unwrap_or_default();
-        return Tried::Refused(refusal.with(&body));
+        let body = short(answer.into_body(), REFUSAL_TIME).await;
+        return Tried::Refused(refusal.with(&body.unwrap_or_default()));
     }
     if [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE].contains(&answer.status()) {
         hop.ends(Ended::Unavailable);
@@ -193,7 +199,7 @@ async fn unavailable(sending: &Sending<'_>, member: &Member, answer: Response<In
         status = head.status.as_u16(),
         "unavailable"
     );
-    let answer = match short(body).await {
+    let answer = match short(body, FAILURE_TIME).await {
         Some(bytes) => {
             headers::remove_hop_by_hop(&mut head.headers);
             headers::remove_admission(&mut head.headers);
@@ -249,9 +255,9 @@ async fn relay(
 }
 
 /// A short body, whole; `None` if it is too long, too slow or broken.
-async fn short(body: Incoming) -> Option<Bytes> {
+async fn short(body: Incoming, time: Duration) -> Option<Bytes> {
     let body = Limited::new(body, SHORT_BYTES).collect();
-    let whole = timeout(SHORT_TIME, body).await.ok()?.ok()?;
+    let whole = timeout(time, body).await.ok()?.ok()?;
     Some(whole.to_bytes())
 }
 

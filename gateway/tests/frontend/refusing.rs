@@ -54,6 +54,28 @@ async fn a_worker_that_refuses_is_out_and_the_request_goes_elsewhere() {
     }
 }
 
+/// A refusal's head says enough: while its body does not come, the request goes on, and
+/// the worker is still marked.
+#[tokio::test]
+async fn a_refusal_whose_body_never_comes_holds_its_request_up_only_briefly() {
+    let mut workers = [Scripted::start().await, Scripted::start().await];
+    let front = Front::with(&[&workers[0], &workers[1]], long_marks).await;
+    let mut client = front.post().await;
+    let mut call = workers[0].call().await;
+    call.body().await;
+    call.write(
+        "HTTP/1.1 529 x\r\ncontent-type: application/json\r\nx-admission-scope: worker\r\ncontent-length: 99\r\n\r\n{",
+    )
+    .await;
+    workers[1].answer(JSON).await;
+    assert_eq!(client.head().await, 200);
+    call.closed().await;
+    // The next in turn would be the first worker again.
+    let mut client = front.post().await;
+    workers[1].answer(JSON).await;
+    assert_eq!(client.head().await, 200);
+}
+
 /// CASES 26.
 #[tokio::test]
 async fn one_refusal_and_silence_keep_nobody_out_for_longer_than_a_second() {
