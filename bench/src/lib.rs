@@ -13,6 +13,7 @@
 //! ```
 
 pub mod heap;
+pub mod judged;
 pub mod latency;
 pub mod ours;
 pub mod peers;

@@ -50,7 +50,7 @@ fn owned_twice() -> Row {
         name: "owned permit in place of borrowed, 2 threads",
         ours: on_two_threads::<Owned>(2, RANKS),
         peers: vec![on_two_threads::<Borrowed>(2, RANKS)],
-        note: "two ranks; both count the gate's handles on one line",
+        note: "two ranks; each thread counts its leases on a line of its own",
         ..owned()
     }
 }

@@ -1,5 +1,6 @@
 //! The rows, in the order of the table.
 
+mod deciding;
 mod direct;
 mod handover;
 mod keeping;
@@ -24,6 +25,7 @@ pub fn all() -> Vec<Make> {
         handover::ROWS,
         queue::ROWS,
         keeping::ROWS,
+        deciding::ROWS,
         memory::ROWS,
     ]
     .concat()
