@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_gateway::engine::batch::BatchConfig;
 use tidegate_gateway::simulate::{
-    Point, Report, Setup, WayIn, Workload, read_trace, simulate, sweep,
+    Length, Point, Report, Setup, WayIn, Workload, read_trace, simulate, sweep,
 };
 use tidegate_policy::file;
 use tidegate_policy::settings::Settings;
@@ -53,7 +53,15 @@ fn goodput(way_in: &WayIn, workload: &Workload, seeds: &[u64]) -> Vec<f64> {
     };
     let mut mean = vec![0.0; LOADS.len()];
     for &seed in seeds {
-        let points = sweep(&setup(330), way_in, workload, &LOADS, seed, told);
+        let points = sweep(
+            &setup(330),
+            way_in,
+            workload,
+            &LOADS,
+            Length::Recording,
+            seed,
+            told,
+        );
         for (mean, point) in mean.iter_mut().zip(points) {
             *mean += point.report.in_all().goodput() / seeds.len() as f64;
         }
@@ -100,7 +108,7 @@ fn without_it_goodput_collapses() {
 
 /// The recorded traces, where they are: `TIDEGATE_TRACES` names their folder.
 #[test]
-fn on_recorded_traffic_more_load_is_never_less_goodput() {
+fn on_recorded_traffic_goodput_stays_on_its_plateau() {
     let Some(folder) = std::env::var_os("TIDEGATE_TRACES") else {
         eprintln!(
             "SKIPPED: set TIDEGATE_TRACES to a folder with \
@@ -116,9 +124,19 @@ fn on_recorded_traffic_more_load_is_never_less_goodput() {
         let workload = Workload::default().replaying(planned);
         let goodput = |way_in| goodput(&way_in, &workload, &[1]);
         let with = goodput(with_policy(Mode::Enforce));
-        // A load that leaves out long answers ends more of the short ones.
-        assert!(at(&with, 2.0) >= 0.95 * at(&with, 1.0), "{name}: {with:?}");
-        assert!(at(&with, 4.0) >= 0.95 * at(&with, 2.0), "{name}: {with:?}");
+        // Half of Mooncake's prompts are too long for any class's promise, and the rest
+        // so unlike that a higher load finds ever more short ones among them: there
+        // the plateau is not reached at 4, and must not have been left.
+        for load in [2.0, 4.0] {
+            let reached = if name.starts_with("azure") {
+                peak(&with)
+            } else {
+                let below = LOADS.iter().zip(&with).filter(|(l, _)| **l <= load);
+                below.map(|(_, goodput)| *goodput).fold(0.0, f64::max)
+            };
+            let share = at(&with, load) / reached;
+            assert!(share >= 0.95, "{name} at {load}: {share:.3} of the peak");
+        }
         for without in [WayIn::Open, WayIn::Gate(gate())].map(goodput) {
             assert!(
                 at(&without, 2.0) < 0.1 * at(&with, 2.0),

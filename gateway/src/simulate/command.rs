@@ -8,7 +8,7 @@ use tidegate_policy::file;
 use tidegate_policy::shadow::Mode;
 
 use super::door::WayIn;
-use super::sweep::{Point, sweep};
+use super::sweep::{Length, Point, sweep};
 use super::workload::Workload;
 use super::world::Setup;
 use super::{plot, table, trace};
@@ -21,6 +21,9 @@ use crate::policy::args::PolicyMode;
 
 /// Requests that arrive in the first seconds are not counted: the engine fills.
 const WARM_UP: Duration = Duration::from_secs(30);
+
+/// How long requests arrive after that, if nothing else is said.
+const DURATION: Duration = Duration::from_secs(300);
 
 /// Arguments of `tidegate simulate`.
 #[derive(Debug, Clone, Args)]
@@ -53,10 +56,10 @@ pub struct SimulateArgs {
     )]
     ways: Vec<Way>,
 
-    /// How long requests arrive after half a minute of warming up, in seconds.
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = seconds,
-          default_value = "300")]
-    duration: Duration,
+    /// How long requests arrive after half a minute of warming up, in seconds. Left
+    /// out, it is 300, and a trace comes by once at each load.
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = seconds)]
+    duration: Option<Duration>,
 
     /// Sequences that the engine runs at once.
     #[arg(long, value_name = "N", default_value_t = 256,
@@ -111,8 +114,12 @@ pub fn run(args: &SimulateArgs) -> Result<String, Failure> {
     };
     let setup = Setup {
         from: WARM_UP,
-        until: WARM_UP.saturating_add(args.duration),
+        until: WARM_UP.saturating_add(args.duration.unwrap_or(DURATION)),
         ..Setup::new(engine, policy.clone())
+    };
+    let length = match args.duration {
+        None => Length::Recording,
+        Some(_) => Length::Fixed,
     };
     let mode = match args.policy_mode {
         PolicyMode::Enforce => Mode::Enforce,
@@ -133,7 +140,8 @@ pub fn run(args: &SimulateArgs) -> Result<String, Failure> {
             let line = format!("{}: load {} gives {goodput:.2}/s", way.name(), point.load);
             status.show(&[line]);
         };
-        let points = sweep(&setup, &way_in, &workload, &args.loads, args.seed, told);
+        let (loads, seed) = (&args.loads, args.seed);
+        let points = sweep(&setup, &way_in, &workload, loads, length, seed, told);
         text += &format!("{}\n{}", way.name(), table::HEADING);
         for point in &points {
             text += &table::lines(point);

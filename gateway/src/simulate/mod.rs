@@ -59,7 +59,7 @@ pub use engine::Cold;
 pub use report::{ClassReport, Report};
 pub use request::Request;
 pub use retries::{Pause, Retries};
-pub use sweep::{Point, sustainable, sweep};
+pub use sweep::{Length, Point, sustainable, sweep};
 pub use trace::read as read_trace;
 pub use workload::Workload;
 pub use world::{Setup, simulate};

@@ -25,6 +25,8 @@ pub struct ClassReport {
     pub ended: u64,
     /// Answers that kept the class's promise.
     pub kept: u64,
+    /// Tokens read and generated for those.
+    pub kept_tokens: u64,
     /// Requests that the gate refused.
     pub refused_by_gate: u64,
     refused: [u64; Reason::ALL.len()],
@@ -84,6 +86,7 @@ impl ClassReport {
             asked: 0,
             ended: 0,
             kept: 0,
+            kept_tokens: 0,
             refused_by_gate: 0,
             refused: [0; Reason::ALL.len()],
             first_token: histogram(),
@@ -97,6 +100,7 @@ impl ClassReport {
         self.asked += other.asked;
         self.ended += other.ended;
         self.kept += other.kept;
+        self.kept_tokens += other.kept_tokens;
         self.refused_by_gate += other.refused_by_gate;
         for (sum, more) in self.refused.iter_mut().zip(other.refused) {
             *sum += more;
@@ -120,9 +124,13 @@ impl ClassReport {
         }
     }
 
-    pub(super) fn end(&mut self, first_token: Duration, end: Duration, kept: bool) {
+    /// An answer ended, which took so many tokens and kept the promise or did not.
+    pub(super) fn end(&mut self, first_token: Duration, end: Duration, tokens: u64, kept: bool) {
         self.ended += 1;
-        self.kept += u64::from(kept);
+        if kept {
+            self.kept += 1;
+            self.kept_tokens += tokens;
+        }
         for (histogram, time) in [
             (&mut self.first_token, first_token),
             (&mut self.end_to_end, end),
@@ -149,9 +157,21 @@ impl ClassReport {
     /// Answers per second that kept the promise.
     #[must_use]
     pub fn goodput(&self) -> f64 {
+        self.per_second(self.kept)
+    }
+
+    /// Tokens per second, read and generated, of answers that kept the promise. Where
+    /// lengths differ much this is the engine's useful work: whoever is let in under
+    /// overload may be the shorter ones, and more of them.
+    #[must_use]
+    pub fn token_goodput(&self) -> f64 {
+        self.per_second(self.kept_tokens)
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
         let seconds = self.measured.as_secs_f64();
         if seconds > 0.0 {
-            self.kept as f64 / seconds
+            count as f64 / seconds
         } else {
             0.0
         }

@@ -25,21 +25,33 @@ pub struct Point {
     pub report: Report,
 }
 
+/// How long requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Until the setup's end.
+    Fixed,
+    /// Until a recording has come by once, whatever the rate: its lengths change as it
+    /// goes on, and loads that see different parts of it cannot be compared. Generated
+    /// requests come as for `Fixed`.
+    Recording,
+}
+
 /// Requests of this workload that the engine completes per second in a
-/// closed loop that holds as many as three quarters of the cache take.
+/// closed loop that holds as many as three quarters of the cache take: 2,000 of
+/// them, or as many as are recorded if that is more.
 #[must_use]
 pub fn sustainable(engine: &BatchConfig, workload: &Workload, seed: u64) -> f64 {
-    const REQUESTS: usize = 2_000;
+    let requests = workload.recorded.len().max(2_000);
     // Only the lengths matter here, not when they come.
     let all = workload
         .clone()
         .at_rate(1.0)
-        .generate(Duration::from_secs(4_000), seed);
+        .generate(Duration::from_secs(2 * requests as u64), seed);
     let most = engine.max_model_len() * 3 / 4;
     let mut batch = Batch::new(engine.clone());
     let (mut held, mut tokens) = (HashMap::new(), 0);
     let (mut time, mut done) = (Duration::ZERO, 0_u32);
-    let mut next = all.iter().take(REQUESTS).enumerate().peekable();
+    let mut next = all.iter().take(requests).enumerate().peekable();
     loop {
         while let Some((id, request)) = next.peek() {
             let need = u64::from(request.prompt_tokens) + u64::from(request.output_tokens);
@@ -75,17 +87,23 @@ pub fn sweep(
     way_in: &WayIn,
     workload: &Workload,
     loads: &[f64],
+    length: Length,
     seed: u64,
     mut progress: impl FnMut(&Point),
 ) -> Vec<Point> {
     let sustainable = sustainable(&setup.engine, workload, seed);
     let point = |load: &f64| {
         let rate = load * sustainable;
-        let requests = workload.clone().at_rate(rate).generate(setup.until, seed);
+        let workload = workload.clone().at_rate(rate);
+        let mut setup = setup.clone();
+        if let (Length::Recording, Some(once)) = (length, workload.once()) {
+            setup.until = setup.from.saturating_add(once);
+        }
+        let requests = workload.generate(setup.until, seed);
         let point = Point {
             load: *load,
             rate,
-            report: simulate(setup, way_in, &requests),
+            report: simulate(&setup, way_in, &requests),
         };
         progress(&point);
         point

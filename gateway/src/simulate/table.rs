@@ -4,7 +4,7 @@ use super::report::ClassReport;
 use super::sweep::Point;
 
 /// The heading of the columns.
-pub const HEADING: &str = "load   per second  class         goodput  attainment       p50       p99     p99.9   refused\n";
+pub const HEADING: &str = "load   per second  class         goodput  tokens/s  attainment       p50       p99     p99.9   refused\n";
 
 /// The lines of one load.
 #[must_use]
@@ -38,9 +38,10 @@ fn line(class: &ClassReport) -> String {
     };
     let [p50, p99, p999] = latencies;
     format!(
-        "{:<12}{:>9.2}{attainment:>12}{p50:>10}{p99:>10}{p999:>10}{:>10}\n",
+        "{:<12}{:>9.2}{:>10.0}{attainment:>12}{p50:>10}{p99:>10}{p999:>10}{:>10}\n",
         class.name,
         class.goodput(),
+        class.token_goodput(),
         class.refused_in_all()
     )
 }

@@ -57,6 +57,15 @@ impl Workload {
         self
     }
 
+    /// How long the recording takes at the mix's rate; `None` without one.
+    #[must_use]
+    pub fn once(&self) -> Option<Duration> {
+        let seconds = self.recorded.len() as f64 / self.mix.rate;
+        Duration::try_from_secs_f64(seconds)
+            .ok()
+            .filter(|_| !self.recorded.is_empty())
+    }
+
     /// All requests before `until`. The same seed gives the same ones.
     #[must_use]
     pub fn generate(&self, until: Duration, seed: u64) -> Vec<Request> {

@@ -241,7 +241,10 @@ impl World<'_> {
             let ms = |time: Duration| time.as_secs_f64() * 1e3;
             let slo = self.classes.get(request.class).slo;
             let kept = slo.kept(ms(first), ms(end));
-            self.report.class(request.class).end(first, end, kept);
+            let tokens = u64::from(request.prompt_tokens) + u64::from(request.output_tokens);
+            self.report
+                .class(request.class)
+                .end(first, end, tokens, kept);
         }
         self.door.ends(self.now, id, answer.tokens, &mut self.moves);
     }
