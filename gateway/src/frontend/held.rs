@@ -47,6 +47,8 @@ pub struct Held {
     /// What it amounts to, if it comes to its end.
     pub(super) whole: Outcome,
     pub(super) tokens: Tokens,
+    /// Events so far: about as many tokens.
+    pub(super) events: u64,
 }
 
 impl Hold for Held {
@@ -58,6 +60,7 @@ impl Hold for Held {
     fn passed(&mut self, piece: &[u8]) {
         let told = self.tokens.feed(piece);
         if told.events > 0 {
+            self.events = self.events.saturating_add(told.events);
             self.load.generated(told.events);
         }
         if let Some(tokens) = told.prompt {
@@ -73,5 +76,8 @@ impl Hold for Held {
         };
         self.hop.ends(ended);
         self.record.ends(outcome);
+        if outcome == Outcome::Ok {
+            self.record.served(self.events);
+        }
     }
 }
