@@ -55,8 +55,8 @@ pub(super) async fn send(
     loop {
         let reserved = match verdict {
             Verdict::In(reserved, inside) => {
-                let class = inside.class().unwrap_or_default();
-                sending.record.waited(class, begun.elapsed());
+                let its = inside.class().unwrap_or_default();
+                sending.record.waited(its, begun.elapsed());
                 sending.record.followed(inside);
                 reserved
             }
@@ -79,7 +79,7 @@ pub(super) async fn send(
             return answer;
         };
         sending.record.ends(Outcome::Left);
-        match unless_draining(shared, inside.again(wanted.clone())).await {
+        match unless_draining(shared, inside.again(&asked, key, class, wanted.clone())).await {
             Some(next) => verdict = next,
             None => return shutting_down(sending),
         }

@@ -48,19 +48,26 @@ impl<D: Door> GateAlone<D> {
 impl<D: Door> Inside<D> {
     /// What is behind the door turned it away: it is held again, in its old place and
     /// with the rest of its time. As [`Layer::enter`].
-    pub(crate) async fn again(self, wanted: D::Wanted) -> Verdict<D> {
+    pub(crate) async fn again(
+        self,
+        asked: &Asked,
+        key: Option<&str>,
+        class: Option<&str>,
+        wanted: D::Wanted,
+    ) -> Verdict<D> {
         let Some((layer, inside)) = self.turned_away() else {
             return Verdict::Gone;
         };
         let (tell, told) = oneshot::channel();
         let place = layer.ask(|desk, now, mut gate, moves| {
-            let class = inside.class();
+            let classes = &desk.judge().settings().classes;
+            let class = classes.choose(key, class, &asked.model);
             let waiter = Waiter {
                 wanted,
                 class,
                 tell,
             };
-            desk.returns(now, inside, waiter, &mut gate, moves)
+            desk.returns(now, inside, class, waiter, &mut gate, moves)
         });
         layer.verdict(place, told).await
     }

@@ -133,18 +133,20 @@ impl<T> Desk<T> {
     }
 
     /// A request that was let in was turned away behind the gate. It is held again, in
-    /// its old place and with the rest of its time, if its class holds any. What
-    /// becomes of it is among the moves, unless it is held: then this is its place.
+    /// its old place in `class` and with the rest of its time, if the class holds any.
+    /// What becomes of it is among the moves, unless it is held: then this is its place.
     pub fn returns<P>(
         &mut self,
         now: Duration,
         inside: Inside,
+        class: ClassId,
         who: T,
         gate: &mut impl FnMut(&T) -> Entry<P>,
         moves: &mut Moves<T, P>,
     ) -> Option<Place> {
-        let (profile, arrived) = self.judge.turned_away(inside);
-        let class = profile.class;
+        let (mut profile, arrived) = self.judge.turned_away(inside);
+        // It may have another number since a reload.
+        profile.class = class;
         self.tally.returned(class);
         let holds_none = self.holds_none(class);
         let place = self.queues.put_back(Held {
