@@ -35,6 +35,9 @@ impl Hop {
 impl Drop for Hop {
     fn drop(&mut self) {
         self.member.hops.count(self.ended);
+        if let Ended::Answered | Ended::Failed | Ended::Left = self.ended {
+            self.member.trial().one_more();
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! When a mark ends, everyone who is held could go to that worker, which is likely
 //! to have room for a few. So one goes first, and then one more for each that it began
-//! to answer. A worker that never refused gets any number.
+//! to answer, and for each that ended there: what it left is free. A worker that never
+//! refused gets any number.
 
 /// The trial of one worker: a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,8 +30,8 @@ impl Trial {
         self.unanswered = self.unanswered.saturating_sub(1);
     }
 
-    /// It began to answer.
-    pub(super) fn answered(&mut self) {
+    /// It began to answer one, or one ended.
+    pub(super) fn one_more(&mut self) {
         self.most = self.most.map(|most| most.saturating_add(1));
     }
 
@@ -55,7 +56,7 @@ mod tests {
         assert!(trial.has_room());
         trial.sent();
         assert!(!trial.has_room());
-        trial.answered();
+        trial.one_more();
         trial.over();
         trial.sent();
         assert!(trial.has_room(), "two at a time now");

@@ -70,7 +70,7 @@ impl Reserved {
 
     /// The worker began to answer.
     pub(super) fn answered(self) {
-        self.on_trial.0.trial().answered();
+        self.on_trial.0.trial().one_more();
     }
 }
 

@@ -51,8 +51,9 @@ pub struct QueueFlags {
     /// has just refused, instead of refusing them at once; `tidegate policy init`
     /// prints one. Of the file these count: default_class, api_keys, models, fairness,
     /// state.sample_interval_ms (how often all are looked at anew), and of a class its
-    /// name, priority, weight, rate, first_token_ms, end_to_end_ms, queue_share and
-    /// queue_timeout_ms (0: refused at once, as without a policy). The rest is about one
+    /// name, priority, weight, rate, queue_timeout_ms (0: refused at once), what it is
+    /// promised (first_token_ms, end_to_end_ms), and how much of first_token_ms may be
+    /// spent waiting (queue_share). The rest is about one
     /// engine, and for its worker. SIGHUP reads the file again.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
