@@ -27,6 +27,9 @@ pub struct Settings {
     pub critical_from: f64,
     /// How the utilisation target is tuned.
     pub tuner: tuner::Settings,
+    /// Whether the time that a request takes inside the engine is expected to be what
+    /// it was before, and judged.
+    pub expects: bool,
     /// What is shared in proportion to the classes' weights.
     pub fair_by: By,
     /// The least share of admissions of a class that waits, 0 to 1.
@@ -49,9 +52,32 @@ impl Settings {
             fill_below: fill::FILL_BELOW,
             critical_from: headroom::CRITICAL_FROM,
             tuner: tuner::Settings::default(),
+            expects: true,
             fair_by: By::default(),
             floor: fairness::FLOOR,
             classes,
+        }
+    }
+
+    /// The same before many engines, none of which is known: who is next and for how
+    /// long is waited counts, and nothing of one engine's memory, batch, warmth, limit
+    /// or latency.
+    #[must_use]
+    pub fn before_many(self) -> Self {
+        Settings {
+            utilisation_target: limit::WHOLE,
+            cold_start: cold_start::Settings {
+                idle_ms: f64::INFINITY,
+                ..self.cold_start
+            },
+            fill_below: 0.0,
+            critical_from: 1.0,
+            tuner: tuner::Settings {
+                enabled: false,
+                ..self.tuner
+            },
+            expects: false,
+            ..self
         }
     }
 }

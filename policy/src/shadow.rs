@@ -39,6 +39,8 @@ pub struct Counts {
     pub gate_alone: u64,
     /// Left by its client while it was held.
     pub left: u64,
+    /// Admitted, turned away behind the gate, and so held once more.
+    pub returned: u64,
     waited: [u64; Reason::ALL.len()],
     refused: [u64; Reason::ALL.len()],
 }
@@ -48,6 +50,7 @@ impl Counts {
         self.admitted += more.admitted;
         self.gate_alone += more.gate_alone;
         self.left += more.left;
+        self.returned += more.returned;
         for (into, from) in [
             (&mut self.waited, &more.waited),
             (&mut self.refused, &more.refused),
@@ -106,6 +109,13 @@ impl Tally {
     pub fn left(&mut self, class: ClassId) {
         if let Some(counts) = self.classes.get_mut(class.0) {
             counts.left += 1;
+        }
+    }
+
+    /// Counts one that was admitted and comes back.
+    pub fn returned(&mut self, class: ClassId) {
+        if let Some(counts) = self.classes.get_mut(class.0) {
+            counts.returned += 1;
         }
     }
 

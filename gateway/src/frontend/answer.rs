@@ -17,7 +17,7 @@ pub(super) type Answer = answer::Answer<Held>;
 
 /// When a client may come back if nobody said, in seconds: marks are gone by then,
 /// and there is a new load sample.
-const COME_BACK: u64 = 1;
+pub(super) const COME_BACK: u64 = 1;
 
 /// The request itself is at fault: OpenAI's clients show its `error`.
 pub(super) fn mistake(

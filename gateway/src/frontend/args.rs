@@ -8,6 +8,7 @@ use clap::Args;
 use super::pick::RouterMode;
 use crate::cli::values::{address, seconds};
 use crate::monitor::{MonitorArgs, ThresholdArgs};
+use crate::policy::QueueFlags;
 use crate::proxy::engine::EngineUrl;
 use crate::worker::Trust;
 use crate::worker::routes::GateRoute;
@@ -81,6 +82,10 @@ pub struct FrontendArgs {
     /// --listen.
     #[arg(long, value_name = "ADDRESS", allow_negative_numbers = true, value_parser = address)]
     pub admin_listen: Option<SocketAddr>,
+
+    /// What becomes of requests while all workers are busy.
+    #[command(flatten)]
+    pub policy: QueueFlags,
 
     /// From where on a worker gets no more requests.
     #[command(flatten)]

@@ -22,6 +22,7 @@ use super::record::{Outcome, Record};
 use super::refusal::Refusal;
 use super::shared::Shared;
 use super::tokens::Tokens;
+use super::workers::Reserved;
 use crate::proxy::engine::{EngineError, Reuse};
 use crate::proxy::first_token::Watcher;
 use crate::proxy::headers;
@@ -70,6 +71,8 @@ pub(super) struct Hand {
     pub(super) reuse: Reuse,
     /// No other try follows.
     pub(super) last: bool,
+    /// The place that is kept for it there, if one is.
+    pub(super) reserved: Option<Reserved>,
 }
 
 /// How a try ended for the client.
@@ -91,12 +94,15 @@ pub(super) enum Tried {
 
 /// Sends a request to a worker, and waits for the first byte of the answer. Dropping
 /// the future closes the connection.
-pub(super) async fn attempt(shared: &Shared, sending: &Sending<'_>, hand: Hand) -> Tried {
+pub(super) async fn attempt(shared: &Shared, sending: &Sending<'_>, mut hand: Hand) -> Tried {
+    let mut reserved = hand.reserved.take();
     let member = &hand.member;
     let rank = hand.rank.or_else(|| named_rank(&sending.head.headers));
-    let load = member
-        .watched
-        .started(rank, sending.model, sending.prompt_bytes);
+    let load = reserved.as_mut().and_then(|reserved| reserved.load.take());
+    let load = load.unwrap_or_else(|| {
+        let watched = &member.watched;
+        watched.started(rank, sending.model, sending.prompt_bytes)
+    });
     let mut hop = Hop::new(Arc::clone(member));
     let mut silence = shared.worker_idle_timeout.map(Silence::new);
     let request = request(sending, &hand);
@@ -125,12 +131,16 @@ pub(super) async fn attempt(shared: &Shared, sending: &Sending<'_>, hand: Hand) 
         member.recheck.notify_one();
         return unavailable(sending, member, answer).await;
     }
+    if let Some(reserved) = reserved {
+        reserved.answered();
+    }
     let held = Held {
         load,
         hop,
         record: Arc::clone(sending.record),
         whole: Outcome::of(answer.status()),
         tokens: Tokens::default(),
+        events: 0,
     };
     relay(shared, sending, member, answer, held, silence).await
 }

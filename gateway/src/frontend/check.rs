@@ -40,7 +40,9 @@ pub(super) async fn run(member: &Member, pace: Pace) {
                 if models_due <= Instant::now() && learn(member).await {
                     models_due = Instant::now() + MODELS_INTERVAL;
                 }
-                if member.known().health.answered() {
+                let news = member.known().health.answered();
+                if news {
+                    member.watched.tell_news();
                     info!(worker = member.id, url = %member.url(), "a worker answers");
                 }
             }

@@ -12,6 +12,7 @@ use super::mark::OUT;
 use super::pick::RouterMode;
 use crate::monitor::MonitorSettings;
 use crate::monitor::args::{process_environment, resolve};
+use crate::policy::PolicyConfig;
 use crate::proxy::engine::EngineUrl;
 use crate::worker::Trust;
 use crate::worker::config::{default_status, status_from_environment};
@@ -56,6 +57,8 @@ pub struct FrontendConfig {
     pub trust: Trust,
     /// Where the routes for operations are, if not beside the others.
     pub admin_listen: Option<SocketAddr>,
+    /// The policy by which requests are held while all workers are busy.
+    pub policy: Option<PolicyConfig>,
 }
 
 impl FrontendConfig {
@@ -81,13 +84,15 @@ impl FrontendConfig {
             client_timeout: Duration::from_secs(60),
             trust: Trust::Loopback,
             admin_listen: None,
+            policy: None,
         }
     }
 
     /// What the flags and this process's environment say. Logs what was given in vain.
     ///
     /// # Errors
-    /// `InvalidInput`: a variable out of its range, or flags that do not go together.
+    /// `InvalidInput`: a variable out of its range, flags that do not go together, or a
+    /// policy's file that is unreadable or wrong.
     pub fn from_args(args: FrontendArgs) -> io::Result<Self> {
         let invalid = |said: String| io::Error::new(io::ErrorKind::InvalidInput, said);
         let resolved = resolve(&args.thresholds, &args.monitor, process_environment)
@@ -104,6 +109,8 @@ impl FrontendConfig {
                 "--worker {twice} is given twice: each worker is named once"
             )));
         }
+        let policy = PolicyConfig::of_queue(args.policy);
+        let policy = policy.map_err(|error| invalid(error.to_string()))?;
         for warning in &resolved.warnings {
             tracing::warn!("{warning}");
         }
@@ -123,6 +130,7 @@ impl FrontendConfig {
             client_timeout: args.client_timeout,
             trust: args.trust_admission_headers,
             admin_listen: args.admin_listen,
+            policy,
             ..Self::new(args.workers)
         })
     }

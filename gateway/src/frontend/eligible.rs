@@ -25,9 +25,9 @@ pub(super) enum Standing {
 
 /// Who serves a model, as far as the workers have told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Serving {
+pub(super) enum Serving<T = usize> {
     /// These, of those that were given.
-    These(Vec<usize>),
+    These(Vec<T>),
     /// Nobody, though some told what they serve.
     Nobody,
     /// Nobody told yet.

@@ -9,13 +9,13 @@ use tracing::debug;
 use super::answer::{self, Answer};
 use super::ask::{self, Ask};
 use super::attempt::{PROGRESS, Sending};
-use super::eligible::{Serving, serving};
+use super::eligible::Serving;
 use super::endpoint::{self, Endpoint, ModelIn};
-use super::models::Served;
+use super::hold;
 use super::own::{self, Own};
 use super::record::{Outcome, Record};
-use super::route::route;
 use super::shared::Shared;
+use super::workers::Wanted;
 use crate::proxy::headers;
 use crate::proxy::request_body::RequestBody;
 use crate::server::answer::error;
@@ -128,11 +128,9 @@ async fn ready(
     let (body, _room) = body.into_read();
     let ask = ask::read(endpoint.model, in_path, &head.headers, &body)
         .map_err(|why| Box::new(answer::unreadable(&why)))?;
-    let members = shared.members.all();
     let model = model_of(shared, endpoint, ask.model.clone())?;
-    let served: Vec<Served> = members.iter().map(|member| member.served()).collect();
-    let serving = match serving(&served, model.as_deref()) {
-        Serving::These(at) => at,
+    let serving = match shared.members.serving(model.as_deref()) {
+        Serving::These(serving) => serving,
         Serving::Nobody => {
             return Err(Box::new(answer::no_model(&model.unwrap_or_default())));
         }
@@ -141,10 +139,6 @@ async fn ready(
     if let Some(model) = model.as_deref().filter(|model| shared.members.list(model)) {
         record.is_for(model);
     }
-    let serving: Vec<_> = serving
-        .into_iter()
-        .map(|at| Arc::clone(&members[at]))
-        .collect();
     let progress = head.headers.remove(PROGRESS);
     let Ask { prompt_bytes, .. } = ask;
     let sending = Sending {
@@ -156,7 +150,12 @@ async fn ready(
         named,
         progress,
     };
-    Ok(route(shared, &sending, &serving, rank).await)
+    let wanted = Wanted {
+        model: model.clone(),
+        rank,
+        prompt_bytes,
+    };
+    Ok(hold::send(shared, &sending, serving, wanted).await)
 }
 
 /// What can be said before the body is read: the rank that the client names.

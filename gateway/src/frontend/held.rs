@@ -35,6 +35,9 @@ impl Hop {
 impl Drop for Hop {
     fn drop(&mut self) {
         self.member.hops.count(self.ended);
+        if let Ended::Answered | Ended::Failed | Ended::Left = self.ended {
+            self.member.trial().one_more();
+        }
     }
 }
 
@@ -47,6 +50,8 @@ pub struct Held {
     /// What it amounts to, if it comes to its end.
     pub(super) whole: Outcome,
     pub(super) tokens: Tokens,
+    /// Events so far: about as many tokens.
+    pub(super) events: u64,
 }
 
 impl Hold for Held {
@@ -58,6 +63,7 @@ impl Hold for Held {
     fn passed(&mut self, piece: &[u8]) {
         let told = self.tokens.feed(piece);
         if told.events > 0 {
+            self.events = self.events.saturating_add(told.events);
             self.load.generated(told.events);
         }
         if let Some(tokens) = told.prompt {
@@ -73,5 +79,8 @@ impl Hold for Held {
         };
         self.hop.ends(ended);
         self.record.ends(outcome);
+        if outcome == Outcome::Ok {
+            self.record.served(self.events);
+        }
     }
 }

@@ -60,6 +60,13 @@ impl Mark {
             .is_some_and(|at| counts(at, now, self.time) && free.is_none_or(|free| free <= at))
     }
 
+    /// When it is back at the latest, if it is out at `now`.
+    #[must_use]
+    pub fn ends(&self, now: Instant) -> Option<Instant> {
+        let refused = self.worker.filter(|at| counts(*at, now, self.time))?;
+        refused.checked_add(self.time)
+    }
+
     /// Whether this rank refused a moment ago. The worker stays in; a router that
     /// chooses ranks had better choose another.
     #[must_use]

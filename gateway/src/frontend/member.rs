@@ -10,6 +10,7 @@ use super::health::Health;
 use super::hops::Hops;
 use super::mark::{Mark, Scope};
 use super::models::Served;
+use super::trial::Trial;
 use crate::monitor;
 use crate::proxy::engine::{Engine, EngineUrl};
 
@@ -27,6 +28,7 @@ pub struct Member {
     /// Asks for a check before its time.
     pub(super) recheck: Notify,
     known: Mutex<Known>,
+    trial: Mutex<Trial>,
 }
 
 /// What is known of it.
@@ -57,6 +59,7 @@ impl Member {
             hops: Hops::default(),
             recheck: Notify::new(),
             known: Mutex::new(known),
+            trial: Mutex::default(),
         }
     }
 
@@ -92,7 +95,16 @@ impl Member {
 
     /// It refused a request.
     pub(super) fn refused(&self, scope: Scope) {
+        if scope == Scope::Worker {
+            self.trial().refused();
+        }
         self.known().mark.refused(scope, Instant::now());
+        self.watched.tell_news();
+    }
+
+    /// How many it gets of those that a policy holds.
+    pub(super) fn trial(&self) -> MutexGuard<'_, Trial> {
+        self.trial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// No connection to it could be made. Whether that is news.

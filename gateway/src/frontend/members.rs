@@ -10,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 use super::check::{self, Pace};
+use super::eligible::{Serving, serving};
 use super::member::Member;
 use super::models::Served;
 use crate::monitor::{Joining, Monitor};
@@ -82,6 +83,20 @@ impl Members {
         });
         self.monitor.remove(id);
         there
+    }
+
+    /// Who serves `model`; any worker does without one.
+    pub(super) fn serving(&self, model: Option<&str>) -> Serving<Arc<Member>> {
+        let all = self.all();
+        let served: Vec<Served> = all.iter().map(|member| member.served()).collect();
+        match serving(&served, model) {
+            Serving::These(at) => {
+                let those = at.into_iter().map(|at| Arc::clone(&all[at]));
+                Serving::These(those.collect())
+            }
+            Serving::Nobody => Serving::Nobody,
+            Serving::Untold => Serving::Untold,
+        }
     }
 
     /// Whether any worker lists this model.

@@ -22,6 +22,9 @@ const DURATION: &str = "dynamo_frontend_request_duration_seconds";
 const FIRST_TOKEN: &str = "dynamo_frontend_time_to_first_token_seconds";
 const IN_FLIGHT: &str = "dynamo_frontend_inflight_requests";
 const HEALTHY: &str = "dynamo_frontend_worker_healthy";
+/// What a policy's series begin with.
+pub(super) const PREFIX: &str = "dynamo_frontend_";
+const WAIT: &str = "dynamo_frontend_policy_wait_seconds";
 const HOPS: &str = "dynamo_frontend_worker_requests_total";
 
 /// Upper bounds of the latencies' buckets, in seconds: from 1 ms to 10 min.
@@ -70,6 +73,10 @@ impl Metrics {
             (
                 FIRST_TOKEN,
                 "Time from a request's head to its first token, in seconds",
+            ),
+            (
+                WAIT,
+                "Time from a request's arrival at the policy until it let it in, in seconds",
             ),
         ] {
             recorder.describe_histogram(
@@ -133,6 +140,17 @@ impl Metrics {
         if let Some(first_token) = first_token {
             self.observe(FIRST_TOKEN, vec![model], first_token);
         }
+    }
+
+    /// A request waited so long for the policy to let it in.
+    pub(super) fn waited(&self, labels: &Labels, class: String, time: Duration) {
+        let model = Label::new("model", labels.model.clone());
+        self.observe(WAIT, vec![model, Label::new("class", class)], time);
+    }
+
+    /// Where a policy's series go.
+    pub(super) fn recorder(&self) -> &PrometheusRecorder {
+        &self.recorder
     }
 
     /// Requests of any model that ended so.

@@ -10,20 +10,24 @@
 //! | [`mark`] | what its refusals say for a moment |
 //! | [`models`] | what it serves |
 //! | [`hops`] | how tries at it ended |
+//! | `trial` | how many it gets that a policy held, once it refused |
 //! | [`member`], `check`, `members` | a worker, what asks it, all of them |
 //! | `eligible` | which of them a request may go to |
 //! | [`pick`] | which of those gets it |
+//! | `choose`, `workers` | who gets a request; all of them as what a policy holds it before |
 //! | [`ask`] | what is read of a request |
 //! | [`tokens`] | what is read of an answer |
 //! | `metrics`, `record` | what is counted, and one request's part of it |
 //! | `held` | what a request holds while a worker has it |
 //! | `refusal`, `answer` | a worker's refusal; what the frontend says itself |
 //! | [`args`], [`config`] | flags, and everything that makes a frontend |
+//! | `policies` | the policy's queues, by model |
 //! | `shared` | what every request needs |
 //! | `tallies` | what was counted, for those in the same process |
 //! | `unsourced` | thresholds that nothing is known to judge by |
 //! | `attempt` | one request, sent to one worker once |
 //! | `route` | a request's way: who gets it, and who gets it next |
+//! | `hold` | the same with a policy, which may hold it first |
 //! | `own` | the frontend's own routes |
 //! | `handle` | a request's way in |
 
@@ -32,12 +36,14 @@ pub mod args;
 pub mod ask;
 mod attempt;
 mod check;
+mod choose;
 pub mod config;
 mod eligible;
 pub mod endpoint;
 mod handle;
 pub mod health;
 mod held;
+mod hold;
 pub mod hops;
 pub mod mark;
 pub mod member;
@@ -46,18 +52,20 @@ mod metrics;
 pub mod models;
 mod own;
 pub mod pick;
+mod policies;
 mod record;
 mod refusal;
 mod route;
 mod shared;
 mod tallies;
 pub mod tokens;
+mod trial;
 mod unsourced;
+mod workers;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -75,6 +83,7 @@ pub use tallies::Tallies;
 use crate::cli::files;
 use crate::cli::sparing::Sparing;
 use crate::monitor::Monitor;
+use crate::policy;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::EngineUrl;
 use crate::server::serve::{self, Purpose, Tasks};
@@ -83,7 +92,9 @@ use crate::worker::routes::Routes;
 use members::Members;
 use metrics::Metrics;
 use pick::Picker;
+use policies::Policies;
 use shared::Shared;
+use workers::Workers;
 
 /// How often histograms are brought up to date.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -113,11 +124,17 @@ impl Frontend {
     pub fn start(config: FrontendConfig) -> io::Result<Self> {
         let pace = config.pace();
         let monitor = Monitor::new(config.monitor);
-        let members = Members::new(monitor.clone(), pace, config.mark_time);
+        let members = Arc::new(Members::new(monitor.clone(), pace, config.mark_time));
         let block_size = monitor.settings().block_size;
+        let picker = Arc::new(Picker::new(config.router_mode, block_size, config.seed));
+        let policy = config.policy.map(|policy| {
+            let workers = Workers::new(Arc::clone(&members), Arc::clone(&picker), monitor.clone());
+            Policies::new(workers, policy)
+        });
         let shared = Arc::new(Shared {
             members,
-            picker: Picker::new(config.router_mode, block_size, config.seed),
+            picker,
+            policy,
             monitor,
             metrics: Arc::new(Metrics::new().map_err(io::Error::other)?),
             routes: Routes::new(config.routes),
@@ -130,7 +147,7 @@ impl Frontend {
             trust: config.trust,
             own_apart: config.admin_listen.is_some(),
             worker_warnings: Sparing::default(),
-            draining: AtomicBool::new(false),
+            draining: CancellationToken::new(),
         });
         let listener = serve::listen(config.listen)?;
         let addr = listener.local_addr()?;
@@ -207,15 +224,25 @@ impl Frontend {
         self.shared.members.add(url)
     }
 
+    /// Follows another policy from now on; whoever is held stays so. `false` if there is
+    /// none to replace.
+    pub fn follow(&self, settings: policy::Settings) -> bool {
+        let Some(policy) = &self.shared.policy else {
+            return false;
+        };
+        policy.follow(settings);
+        true
+    }
+
     /// Takes a worker out; what it has goes on. Whether it was there.
     pub fn remove_worker(&self, id: u64) -> bool {
         self.shared.members.remove(id)
     }
 
-    /// Ends gracefully: new requests get 503, those that run have the configured
-    /// time. Then they are cut off. Dropping the future cuts everything off at once.
+    /// Ends gracefully: new requests and those that a policy holds get 503, those that
+    /// run have the configured time. Then they are cut off. Dropping the future cuts everything off at once.
     pub async fn shutdown(self) {
-        self.shared.draining.store(true, Ordering::Relaxed);
+        self.shared.draining.cancel();
         self.tasks.drain.cancel();
         self.tasks.old.close();
         let drained = tokio::time::timeout(self.drain_timeout, self.tasks.old.wait()).await;
@@ -238,8 +265,22 @@ impl Frontend {
 /// As [`Frontend::start`] and [`FrontendConfig::from_args`].
 pub async fn run(args: FrontendArgs, shutdown: CancellationToken) -> io::Result<()> {
     files::raise_limit();
-    let frontend = Frontend::start(FrontendConfig::from_args(args)?)?;
-    shutdown.cancelled().await;
+    let config = FrontendConfig::from_args(args)?;
+    let policy = config.policy.as_ref();
+    let file = policy.and_then(|policy| policy.file.clone());
+    let frontend = Frontend::start(config)?;
+    match file {
+        Some(file) => {
+            let reloads = policy::reload(&file, |settings| {
+                frontend.follow(settings);
+            });
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                failed = reloads => failed?,
+            }
+        }
+        None => shutdown.cancelled().await,
+    }
     frontend.shutdown().await;
     Ok(())
 }

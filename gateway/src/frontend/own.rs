@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, no_model, unusable};
+use super::metrics::PREFIX;
 use super::models::Served;
 use super::shared::Shared;
 use crate::monitor::admin;
@@ -151,6 +152,12 @@ fn ready(shared: &Shared) -> Answer {
 
 fn metrics(shared: &Shared) -> Answer {
     let members = shared.members.all();
+    if let Some(policy) = &shared.policy {
+        // Each model's series are there from the start, at 0.
+        let models = shared.monitor.models();
+        models.iter().for_each(|model| drop(policy.of(model)));
+        policy.publish(shared.metrics.recorder(), PREFIX);
+    }
     let page = shared.metrics.render(members.iter().map(AsRef::as_ref));
     own(
         StatusCode::OK,

@@ -1,12 +1,14 @@
 //! What became of one request, counted once, when the last that hold it are done.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use metrics::SharedString;
 
 use super::metrics::{Labels, Metrics};
+use super::workers::Workers;
+use crate::policy::Inside;
 
 /// How a request ended, as its client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ impl Outcome {
 }
 
 /// The model of a request before it is known to be one that is served.
-const UNKNOWN: &str = "unknown";
+pub(super) const UNKNOWN: &str = "unknown";
 
 /// One request's. Dropped without a word, its client has left.
 #[derive(Debug)]
@@ -74,6 +76,8 @@ pub(super) struct Record {
     labels: Mutex<Labels>,
     first_token: OnceLock<Instant>,
     outcome: Mutex<Outcome>,
+    /// What it is to the policy, if there is one, until it was served.
+    inside: Mutex<Option<Inside<Workers>>>,
 }
 
 impl Record {
@@ -88,6 +92,7 @@ impl Record {
             }),
             first_token: OnceLock::new(),
             outcome: Mutex::new(Outcome::Left),
+            inside: Mutex::default(),
         }
     }
 
@@ -101,6 +106,41 @@ impl Record {
     /// Its first token has come.
     pub(super) fn first_token(&self) {
         self.first_token.get_or_init(Instant::now);
+        if let Some(inside) = &mut *self.inside() {
+            inside.first_token();
+        }
+    }
+
+    /// The policy follows it from now on.
+    pub(super) fn followed(&self, inside: Inside<Workers>) {
+        *self.inside() = Some(inside);
+    }
+
+    /// The policy follows it no longer.
+    pub(super) fn unfollowed(&self) -> Option<Inside<Workers>> {
+        self.inside().take()
+    }
+
+    /// It was answered to the end with so many tokens; none are not known.
+    pub(super) fn served(&self, tokens: u64) {
+        if let Some(inside) = self.unfollowed() {
+            inside.ended((tokens > 0).then_some(tokens));
+        }
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Option<Inside<Workers>>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waited so long for the policy to let it in.
+    pub(super) fn waited(&self, class: String, time: Duration) {
+        let labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        self.metrics.waited(&labels, class, time);
+    }
+
+    /// Whether it ends with a refusal, as it is now.
+    pub(super) fn is_rejected(&self) -> bool {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) == Outcome::Rejected
     }
 
     /// How it ends; the last word counts.

@@ -24,12 +24,13 @@ use tokio::time::Instant;
 
 use super::answer::{self, Answer};
 use super::attempt::{Hand, Sending, Tried, attempt};
-use super::eligible::{self, Counts, Free, view};
+use super::choose::pick;
+use super::eligible::{self, Counts, view};
 use super::member::Member;
-use super::pick::{Candidate, Choice};
 use super::record::Outcome;
 use super::refusal::Refusal;
 use super::shared::Shared;
+use super::workers::Reserved;
 use crate::proxy::engine::Reuse;
 
 /// What has become of a request so far.
@@ -50,12 +51,14 @@ struct Failure {
 }
 
 /// Sends a request to those of `serving` that may have it, until one answers. `rank`
-/// is the one that the client names. Dropping the future cancels the request.
+/// is the one that the client names; the first try goes where a place is `reserved`, if
+/// one is. Dropping the future cancels the request.
 pub(super) async fn route(
     shared: &Shared,
     sending: &Sending<'_>,
     serving: &[Arc<Member>],
     rank: Option<u32>,
+    mut reserved: Option<Reserved>,
 ) -> Answer {
     let mut history = History::default();
     loop {
@@ -63,12 +66,21 @@ pub(super) async fn route(
         sending.record.ends(Outcome::Left);
         let now = Instant::now();
         let (mut free, counts) = view(serving, sending.model, &history.tried, now);
-        let hand = if let Some((member, choice)) = pick(shared, &mut free, rank, now) {
+        let hand = if let Some(reserved) = reserved.take() {
+            Hand {
+                member: Arc::clone(reserved.member()),
+                rank: reserved.rank,
+                reuse: Reuse::Kept,
+                last: free.is_empty(),
+                reserved: Some(reserved),
+            }
+        } else if let Some((member, choice)) = pick(&shared.picker, &mut free, rank, now) {
             Hand {
                 member,
                 rank: choice.rank,
                 reuse: Reuse::Kept,
                 last: free.is_empty() || history.refused.is_some(),
+                reserved: None,
             }
         } else if let Some(member) = history.failed.as_mut().and_then(|it| it.again.take()) {
             Hand {
@@ -76,6 +88,7 @@ pub(super) async fn route(
                 rank: None,
                 reuse: Reuse::Never,
                 last: true,
+                reserved: None,
             }
         } else {
             return nobody(shared, sending, counts, history);
@@ -102,40 +115,6 @@ pub(super) async fn route(
             }
         }
     }
-}
-
-/// Picks one of those that may have the request, and takes it from them.
-fn pick(
-    shared: &Shared,
-    free: &mut Vec<Free>,
-    rank: Option<u32>,
-    now: Instant,
-) -> Option<(Arc<Member>, Choice)> {
-    let loads = shared.picker.needs_load();
-    let candidates: Vec<Candidate> = free
-        .iter()
-        .map(|free| candidate(free, loads, now))
-        .collect();
-    let choice = shared.picker.pick(&candidates, rank)?;
-    Some((free.remove(choice.at).member, choice))
-}
-
-fn candidate(free: &Free, loads: bool, now: Instant) -> Candidate {
-    let member = &free.member;
-    let id = member.id;
-    if !loads {
-        return Candidate {
-            id,
-            ..Candidate::default()
-        };
-    }
-    let load = member.watched.load();
-    let known = member.known();
-    let avoid = load.ranks.iter().map(|rank| rank.rank);
-    let avoid = avoid
-        .filter(|rank| free.busy_ranks.contains(rank) || known.mark.avoids(*rank, now))
-        .collect();
-    Candidate { id, load, avoid }
 }
 
 /// What is said when nobody is left.

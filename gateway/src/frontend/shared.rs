@@ -1,14 +1,15 @@
 //! What every request of one frontend needs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
+use tokio_util::sync::CancellationToken;
 
 use super::members::Members;
 use super::metrics::Metrics;
 use super::pick::Picker;
+use super::policies::Policies;
 use crate::cli::sparing::Sparing;
 use crate::monitor::Monitor;
 use crate::proxy::budget::BufferBudget;
@@ -18,9 +19,9 @@ use crate::worker::routes::Routes;
 /// One frontend's parts.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) members: Members,
+    pub(super) members: Arc<Members>,
     pub(super) monitor: Monitor,
-    pub(super) picker: Picker,
+    pub(super) picker: Arc<Picker>,
     pub(super) metrics: Arc<Metrics>,
     /// Knows what `--route` adds.
     pub(super) routes: Routes,
@@ -38,12 +39,13 @@ pub(super) struct Shared {
     /// Keeps what requests without an answer say to a bearable amount.
     pub(super) worker_warnings: Sparing,
     /// New requests are turned away.
-    pub(super) draining: AtomicBool,
+    pub(super) draining: CancellationToken,
+    /// Where requests wait for workers, if there is a policy.
+    pub(super) policy: Option<Policies>,
 }
 
 impl Shared {
     pub(super) fn is_draining(&self) -> bool {
-        // Relaxed: a request that just misses it counts as an old one.
-        self.draining.load(Ordering::Relaxed)
+        self.draining.is_cancelled()
     }
 }

@@ -142,6 +142,7 @@ fn post(monitor: &Monitor, content_type: Option<&str>, body: &[u8]) -> Result<Va
         return Err((StatusCode::NOT_FOUND, said));
     }
     let now = monitor.table().change(model, |own| change.apply(own));
+    monitor.tell_news();
     Ok(one(monitor, model, now))
 }
 

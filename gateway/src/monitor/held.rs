@@ -90,7 +90,12 @@ impl Held {
         if share != self.share {
             let mut state = self.worker.state();
             state.own.replace(self.rank, self.share, share);
+            drop(state);
+            let less = share.less_than(self.share);
             self.share = share;
+            if less {
+                self.worker.settings.news.notify_waiters();
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::held::Held;
@@ -71,6 +72,8 @@ pub(super) struct Common {
     pub track_output_blocks: bool,
     pub table: Table,
     pub ratios: Ratios,
+    /// Something is known that may make room somewhere.
+    pub news: Notify,
 }
 
 impl Member {
@@ -122,6 +125,12 @@ impl Member {
     /// not have are dropped and counted, and what is older than what is known is ignored.
     pub fn observe(&self, source: Source, reading: &Reading, at: Instant) {
         self.0.state().take(source, reading, at);
+        self.tell_news();
+    }
+
+    /// Says that it may have room that it had not.
+    pub fn tell_news(&self) {
+        self.0.settings.news.notify_waiters();
     }
 
     pub(super) fn has_source(&self, threshold: Threshold) -> bool {

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -90,6 +92,7 @@ impl Monitor {
             track_output_blocks: settings.track_output_blocks,
             table: Table::new(settings.thresholds),
             ratios: Ratios::default(),
+            news: Notify::new(),
         };
         Self(Arc::new(Inner {
             settings,
@@ -200,6 +203,17 @@ impl Monitor {
     #[must_use]
     pub fn render(&self) -> String {
         snapshot::render(&self.snapshot())
+    }
+
+    /// Fires when something is known after this call that may make room at a worker.
+    /// That a load is too old to count says nobody: ask again now and then.
+    pub fn news(&self) -> Notified<'_> {
+        self.0.common.news.notified()
+    }
+
+    /// Says that there may be room somewhere that there was not.
+    pub(super) fn tell_news(&self) {
+        self.0.common.news.notify_waiters();
     }
 
     pub(super) fn downgrade(&self) -> WeakMonitor {

@@ -14,6 +14,13 @@ pub struct Share {
 }
 
 impl Share {
+    /// Whether it takes less than `other` of anything.
+    pub fn less_than(self, other: Self) -> bool {
+        self.running < other.running
+            || self.blocks < other.blocks
+            || self.prefill_tokens < other.prefill_tokens
+    }
+
     fn add(&mut self, other: Self) {
         self.running = self.running.saturating_add(other.running);
         self.blocks = self.blocks.saturating_add(other.blocks);

@@ -43,6 +43,32 @@ pub struct PolicyFlags {
     pub policy_gpu: u32,
 }
 
+/// Flags of a frontend that say which policy it follows.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Policy")]
+pub struct QueueFlags {
+    /// Hold requests by this policy while every worker that could have them is busy or
+    /// has just refused, instead of refusing them at once; `tidegate policy init`
+    /// prints one. Of the file these count: default_class, api_keys, models, fairness,
+    /// state.sample_interval_ms (how often all are looked at anew), and of a class its
+    /// name, priority, weight, rate, queue_timeout_ms (0: refused at once), what it is
+    /// promised (first_token_ms, end_to_end_ms), and how much of first_token_ms may be
+    /// spent waiting (queue_share). The rest is about one
+    /// engine, and for its worker. SIGHUP reads the file again.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+
+    /// Whether the policy's decisions are carried out, or only counted.
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_enum,
+        default_value_t,
+        requires = "policy"
+    )]
+    pub policy_mode: PolicyMode,
+}
+
 /// Whether decisions are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PolicyMode {
@@ -91,6 +117,18 @@ impl PolicyConfig {
             dcgm: None,
             gpu: 0,
         }
+    }
+
+    /// The policy that a frontend's flags name, if they name one.
+    ///
+    /// # Errors
+    /// As [`from_flags`](Self::from_flags).
+    pub fn of_queue(flags: QueueFlags) -> Result<Option<Self>, PolicyError> {
+        Self::from_flags(PolicyFlags {
+            policy: flags.policy,
+            policy_mode: flags.policy_mode,
+            ..PolicyFlags::default()
+        })
     }
 
     /// The policy that flags name, if they name one.

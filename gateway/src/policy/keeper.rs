@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use tokio::time::sleep_until;
 
+use super::door::Door;
 use super::layer::Layer;
 
 /// Runs until it is dropped; cancel safe.
-pub(crate) async fn keep(layer: Arc<Layer>) {
+pub(crate) async fn keep<D: Door>(layer: Arc<Layer<D>>) {
     loop {
         // Before letting anyone in, so that room that frees in between is not missed;
         // and only if somebody is held, since listening slows the gate down.
         let holds = layer.next_timeout().is_some();
-        let room = holds.then(|| layer.gate.room());
+        let room = holds.then(|| layer.door.room());
         layer.settle();
         let next = layer.next_timeout();
         let time_is_up = async {

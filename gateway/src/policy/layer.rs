@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidegate::{Gate, OwnedPermit, Settings as GateSettings};
+use tidegate::Gate;
 use tidegate_policy::class::ClassId;
 use tidegate_policy::desk::{Alone, Desk, Entry, Moves, Outcome};
 use tidegate_policy::judge::EngineSize;
@@ -14,28 +14,29 @@ use tidegate_policy::published::{Published, Reading};
 use tidegate_policy::reason::Reason;
 use tidegate_policy::settings::Settings;
 use tidegate_policy::shadow::Mode;
+use tidegate_policy::state::State;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
-use tracing::warn;
 
+use super::door::Door;
 use super::inside::Inside;
 
-/// The policy of one worker.
+/// The policy before one door: a worker's gate, unless something else is said.
 #[derive(Debug)]
-pub(crate) struct Layer {
-    pub(super) gate: Gate,
+pub(crate) struct Layer<D: Door = Gate> {
+    pub(super) door: D,
     started: Instant,
     /// The engine's state as last sampled: read without a lock.
     pub(super) state: Published,
-    desk: Mutex<Counter>,
+    desk: Mutex<Counter<D>>,
     /// Something happened that may let somebody in.
     pub(super) happened: Notify,
 }
 
 /// What is behind the lock.
 #[derive(Debug)]
-pub(super) struct Counter {
-    pub(super) desk: Desk<Waiter>,
+pub(super) struct Counter<D: Door> {
+    pub(super) desk: Desk<Waiter<D>>,
     size: Size,
     /// The engine request limit that the gate has from here.
     limit: Option<u32>,
@@ -54,27 +55,27 @@ pub(crate) struct Size {
 
 /// Whoever waits for an answer of the desk.
 #[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) rank: Option<u32>,
+pub(super) struct Waiter<D: Door> {
+    pub(super) wanted: D::Wanted,
     pub(super) class: ClassId,
-    pub(super) tell: oneshot::Sender<Told>,
+    pub(super) tell: oneshot::Sender<Told<D>>,
 }
 
 /// The desk's answer.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum Told<D: Door> {
     /// It is in.
-    In(OwnedPermit, Inside),
+    In(D::Permit, Inside<D>),
     /// It is refused.
     Refused(ClassId, Reason),
     /// The gate alone decides.
     GateAlone(Alone),
 }
 
-impl Layer {
-    pub(crate) fn new(gate: Gate, size: Size, settings: Settings, mode: Mode) -> Self {
+impl<D: Door> Layer<D> {
+    pub(crate) fn new(door: D, size: Size, settings: Settings, mode: Mode) -> Self {
         Self {
-            gate,
+            door,
             started: Instant::now(),
             state: Published::default(),
             happened: Notify::new(),
@@ -84,6 +85,11 @@ impl Layer {
                 limit: None,
             }),
         }
+    }
+
+    /// What it holds requests before.
+    pub(crate) fn door(&self) -> &D {
+        &self.door
     }
 
     /// The time by this layer's clock.
@@ -97,7 +103,7 @@ impl Layer {
     }
 
     /// Looks at the desk.
-    pub(super) fn with<R>(&self, look: impl FnOnce(&mut Counter) -> R) -> R {
+    pub(super) fn with<R>(&self, look: impl FnOnce(&mut Counter<D>) -> R) -> R {
         let mut counter = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         look(&mut counter)
     }
@@ -106,18 +112,14 @@ impl Layer {
     pub(super) fn ask<R>(
         self: &Arc<Self>,
         ask: impl FnOnce(
-            &mut Desk<Waiter>,
+            &mut Desk<Waiter<D>>,
             Duration,
-            &mut dyn FnMut(&Waiter) -> Entry<OwnedPermit>,
-            &mut Moves<Waiter, OwnedPermit>,
+            &mut dyn FnMut(&Waiter<D>) -> Entry<D::Permit>,
+            &mut Moves<Waiter<D>, D::Permit>,
         ) -> R,
     ) -> R {
         let mut moves = Vec::new();
-        let mut gate = |waiter: &Waiter| match self.gate.enter_if_room_owned(waiter.rank) {
-            Some(permit) => Entry::In(permit),
-            None if waiter.rank.is_some() => Entry::RankFull,
-            None => Entry::Full,
-        };
+        let mut gate = |waiter: &Waiter<D>| self.door.enter(&waiter.wanted);
         let now = self.now();
         let result = self.with(|counter| ask(&mut counter.desk, now, &mut gate, &mut moves));
         for (waiter, outcome) in moves {
@@ -145,15 +147,26 @@ impl Layer {
     }
 
     /// Decides by the state as it is now.
-    pub(super) fn observe(self: &Arc<Self>) {
+    pub(crate) fn observe(self: &Arc<Self>) {
         let now = self.now();
         self.with(|counter| {
             let stale_after = counter.desk.judge().settings().stale_after;
             let reading = self.state.read(now, stale_after);
             counter.desk.observe(now, &reading);
-            counter.move_limit(&self.gate, &reading);
+            counter.move_limit(&self.door, &reading);
         });
         self.ask(|desk, now, mut gate, moves| desk.decide_anew(now, &mut gate, moves));
+    }
+
+    /// Decides by this state from now on.
+    pub(crate) fn knows(self: &Arc<Self>, state: State) {
+        self.state.publish(state);
+        self.observe();
+    }
+
+    /// How often the state is sampled.
+    pub(crate) fn interval(&self) -> Duration {
+        self.sampling().1
     }
 
     /// The engine told its size.
@@ -194,10 +207,10 @@ impl Layer {
     }
 }
 
-impl Counter {
+impl<D: Door> Counter<D> {
     /// Puts the limit in force. Without a fresh state it is the one that was set,
     /// as if there were no policy.
-    fn move_limit(&mut self, gate: &Gate, reading: &Reading) {
+    fn move_limit(&mut self, door: &D, reading: &Reading) {
         if self.desk.mode() == Mode::Observe {
             return;
         }
@@ -208,13 +221,8 @@ impl Counter {
         if self.limit == Some(limit) {
             return;
         }
-        let settings = GateSettings {
-            engine_request_limit: Some(limit),
-            ..GateSettings::default()
-        };
-        match gate.set_limits(settings) {
-            Ok(_) => self.limit = Some(limit),
-            Err(error) => warn!(limit, %error, "the policy's limit was not usable"),
+        if door.set_limit(limit) {
+            self.limit = Some(limit);
         }
     }
 }

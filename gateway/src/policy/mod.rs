@@ -9,8 +9,9 @@
 //! | --- | --- |
 //! | [`read`] | a policy file, read |
 //! | [`command`] | `tidegate policy` |
-//! | [`args`] | a worker's flags, and the [`PolicyConfig`] that they make |
+//! | [`args`] | a worker's and a frontend's flags, and the [`PolicyConfig`] that they make |
 //! | [`asked`] | what a request's body asks for |
+//! | `door` | what is behind the desk: a worker's gate, or a frontend's workers |
 //! | `layer` | the desk behind its lock, and who is told what |
 //! | `inside` | what a request holds that is inside the engine |
 //! | `entering` | a request's way through the desk |
@@ -23,6 +24,7 @@
 pub mod args;
 pub mod asked;
 pub mod command;
+mod door;
 mod entering;
 mod inside;
 mod keeper;
@@ -34,8 +36,9 @@ mod reload;
 mod sampling;
 mod show;
 
-pub use args::{PolicyConfig, PolicyFlags};
+pub use args::{PolicyConfig, PolicyFlags, QueueFlags};
 pub use command::{PolicyArgs, run};
+pub(crate) use door::Door;
 pub(crate) use entering::Verdict;
 pub(crate) use inside::Inside;
 pub(crate) use keeper::keep;

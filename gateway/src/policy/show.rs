@@ -7,6 +7,7 @@ use tidegate_policy::class::ClassId;
 use tidegate_policy::published::Reading;
 use tidegate_policy::reason::Reason;
 
+use super::door::Door;
 use super::layer::{Counter, Layer};
 
 const METADATA: Metadata<'static> =
@@ -62,18 +63,28 @@ const HELP: [(&str, &str); 13] = [
     ("policy_observes", "1 while decisions are only counted"),
 ];
 
+/// Those of a policy that knows of no state.
+const QUEUE: [&str; 8] = [
+    "policy_decision_total",
+    "policy_held_count",
+    "policy_inside_count",
+    "policy_drain_error_seconds",
+    "policy_goodput",
+    "policy_attainment",
+    "policy_first_token_seconds",
+    "policy_observes",
+];
+
 impl Layer {
     /// Sets every series as it is now.
     pub(crate) fn publish(&self, recorder: &impl Recorder, prefix: &str) {
-        let show = Show { recorder, prefix };
-        for (name, help) in HELP {
-            let unit = name.ends_with("_seconds").then_some(Unit::Seconds);
-            let (name, help) = (show.name(name), SharedString::const_str(help));
-            match name.as_str().ends_with("_total") {
-                true => recorder.describe_counter(name, unit, help),
-                false => recorder.describe_gauge(name, unit, help),
-            }
-        }
+        let show = Show {
+            recorder,
+            prefix,
+            model: None,
+        };
+        HELP.iter()
+            .for_each(|(name, help)| show.describe(name, help));
         let now = self.now();
         self.with(|counter| {
             let reading = self
@@ -86,9 +97,33 @@ impl Layer {
     }
 }
 
+impl<D: Door> Layer<D> {
+    /// The same of what is held for a model before workers whose state is their own
+    /// affair.
+    pub(crate) fn publish_queue(&self, recorder: &impl Recorder, prefix: &str, model: &str) {
+        let model = Some(model);
+        let show = Show {
+            recorder,
+            prefix,
+            model,
+        };
+        let told = |name: &&str| QUEUE.contains(name);
+        HELP.iter()
+            .filter(|(name, _)| told(name))
+            .for_each(|(name, help)| show.describe(name, help));
+        let now = self.now();
+        self.with(|counter| {
+            show.inside(counter);
+            show.classes(counter, now);
+        });
+    }
+}
+
 struct Show<'a, R> {
     recorder: &'a R,
     prefix: &'a str,
+    /// The label `model`, if there is one.
+    model: Option<&'a str>,
 }
 
 impl<R: Recorder> Show<'_, R> {
@@ -122,16 +157,30 @@ impl<R: Recorder> Show<'_, R> {
         }
     }
 
-    fn concurrency(&self, counter: &Counter) {
-        let judge = counter.desk.judge();
+    fn describe(&self, name: &str, help: &'static str) {
+        let unit = name.ends_with("_seconds").then_some(Unit::Seconds);
+        let (name, help) = (self.name(name), SharedString::const_str(help));
+        match name.as_str().ends_with("_total") {
+            true => self.recorder.describe_counter(name, unit, help),
+            false => self.recorder.describe_gauge(name, unit, help),
+        }
+    }
+
+    fn inside(&self, counter: &Counter<impl Door>) {
         let observes = counter.desk.mode() == tidegate_policy::shadow::Mode::Observe;
         self.gauge("policy_observes", &[], f64::from(u8::from(observes)));
-        self.gauge("policy_inside_count", &[], judge.inside() as f64);
+        let inside = counter.desk.judge().inside();
+        self.gauge("policy_inside_count", &[], inside as f64);
+    }
+
+    fn concurrency(&self, counter: &Counter<impl Door>) {
+        let judge = counter.desk.judge();
+        self.inside(counter);
         self.gauge("policy_utilisation_target", &[], judge.target());
         self.gauge("policy_engine_request_limit", &[], judge.limit().into());
     }
 
-    fn classes(&self, counter: &mut Counter, now: std::time::Duration) {
+    fn classes(&self, counter: &mut Counter<impl Door>, now: std::time::Duration) {
         let classes = counter.desk.judge().settings().classes.all().iter();
         let names: Vec<_> = classes.map(|class| class.name.clone()).collect();
         for (at, name) in names.iter().enumerate() {
@@ -162,7 +211,7 @@ impl<R: Recorder> Show<'_, R> {
         }
     }
 
-    fn decisions(&self, counter: &Counter, class: usize, name: &str) {
+    fn decisions(&self, counter: &Counter<impl Door>, class: usize, name: &str) {
         let Some(counts) = counter.desk.decisions().get(class) else {
             return;
         };
@@ -173,6 +222,9 @@ impl<R: Recorder> Show<'_, R> {
         show("admitted", "", counts.admitted);
         show("gate_alone", "", counts.gate_alone);
         show("left", "", counts.left);
+        if self.model.is_some() {
+            show("returned", "", counts.returned);
+        }
         for reason in Reason::ALL {
             show("held", reason.name(), counts.waited(reason));
             show("refused", reason.name(), counts.refused(reason));
@@ -192,8 +244,10 @@ impl<R: Recorder> Show<'_, R> {
     }
 
     fn key(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Key {
+        let model = self.model.map(|model| ("model", model));
         let labels = labels
             .iter()
+            .chain(&model)
             .map(|(name, value)| Label::new(*name, (*value).to_owned()));
         Key::from_parts(self.name(name), labels.collect::<Vec<_>>())
     }

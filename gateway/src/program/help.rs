@@ -36,7 +36,7 @@ pub const FRONTEND: &str = "\
 Examples:
   tidegate frontend --worker http://127.0.0.1:8100 --worker http://127.0.0.1:8101
   tidegate frontend --worker http://127.0.0.1:8100 --router-mode kv \\
-    --active-decode-blocks-threshold 0.85
+    --active-decode-blocks-threshold 0.85 --policy policy.toml
   curl http://127.0.0.1:8080/busy_threshold -H 'content-type: application/json' \\
     -d '{\"model\":\"sim\",\"active_prefill_tokens_threshold\":10000}'
 

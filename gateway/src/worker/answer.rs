@@ -6,7 +6,7 @@ use http_body_util::{Either, Full};
 
 use super::told::{Passing, Told};
 
-pub use crate::server::answer::{bare, error, error_body, json_body, own};
+pub use crate::server::answer::{error, error_body, json_body, own};
 
 /// A body of our own, or the engine's passing through, at once or after some news.
 pub type Body = Either<Full<Bytes>, Either<Passing, Told>>;

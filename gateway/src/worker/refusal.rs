@@ -1,13 +1,16 @@
 //! How a refusal looks to a client.
 
+use bytes::Bytes;
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
+use http_body_util::{Either, Full};
 use serde_json::{Value, json};
 use tidegate::{Overload, Scope};
 use tidegate_policy::reason::Reason;
 
-use super::answer::{Body, bare, json_body};
+use super::answer::Body;
 use crate::proxy::headers::{ADMISSION_RANK, ADMISSION_SCOPE};
+use crate::server::answer::{bare, json_body};
 
 /// The status of a refusal unless another is configured.
 pub const OVERLOADED: u16 = 529;
@@ -48,12 +51,12 @@ pub fn refusal(
 }
 
 /// The answer to a request that the policy refused.
-pub fn class_refusal(
+pub fn class_refusal<P>(
     status: StatusCode,
     class: &str,
     reason: Reason,
     retry_after: Option<u64>,
-) -> Response<Body> {
+) -> Response<Either<Full<Bytes>, P>> {
     let details = json!({
         "scope": "class",
         "class": class,
@@ -64,12 +67,12 @@ pub fn class_refusal(
     overloaded(status, "class", details, retry_after)
 }
 
-fn overloaded(
+fn overloaded<P>(
     status: StatusCode,
     scope: &'static str,
     mut details: Value,
     retry_after: Option<u64>,
-) -> Response<Body> {
+) -> Response<Either<Full<Bytes>, P>> {
     if let Some(seconds) = retry_after {
         details["retry_after_seconds"] = seconds.into();
     }

@@ -13,7 +13,7 @@ async fn saying(metrics: &str) -> Scripted {
     .await
 }
 
-async fn busy(front: &Front, id: u64) -> bool {
+pub async fn busy(front: &Front, id: u64) -> bool {
     let member = front.frontend.monitor().member(id).unwrap();
     member.busy("m").worker
 }

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use super::holding::POLICY;
 use super::program::{Running, output, text, tidegate};
 use super::support::*;
 
@@ -131,4 +132,74 @@ fn a_port_in_use_is_named_with_its_flag() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&addr) && said.contains(flag), "{said}");
     }
+}
+
+fn hang_up(running: &Running) {
+    let mut kill = std::process::Command::new("kill");
+    kill.args(["-HUP", &running.id().to_string()]);
+    assert!(kill.status().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_policy_is_read_again_on_sighup_and_a_wrong_one_changes_nothing() {
+    let file = std::env::temp_dir().join(format!("tidegate-queue-{}.toml", std::process::id()));
+    std::fs::write(&file, POLICY).unwrap();
+    let name = file.to_str().unwrap();
+    let mut worker = Scripted::start().await;
+    let flags = ["--policy", name, "--active-prefill-tokens-threshold", "100"];
+    let (mut running, addr) = start(&worker, &flags, &[]);
+    let long = format!(r#"{{"model":"m","prompt":"{}"}}"#, "x".repeat(4000));
+    let class = |class| post_of(&long, &format!("x-slo-class: {class}\r\n"));
+    let mut first = send(addr, class("gold")).await;
+    let mut call = worker.call().await;
+    call.body().await;
+    let mut held = send(addr, class("gold")).await;
+    let held_count = "dynamo_frontend_policy_held_count{class=\"gold\",model=\"m\"}";
+    until("one is held", async || {
+        value(&get(addr, "/metrics").await.1, held_count) == Some(1.0)
+    })
+    .await;
+    std::fs::write(&file, "\nfloor = 1").unwrap();
+    hang_up(&running);
+    let line = running.wait_for("the policy stays as it was");
+    assert!(line.contains("line 2, floor"), "{line}");
+    // Now edge is held, and gold still is.
+    let new = POLICY.replace("queue_timeout_ms = 0", "queue_timeout_ms = 1");
+    std::fs::write(&file, new).unwrap();
+    hang_up(&running);
+    running.wait_for("the policy was read again");
+    let mut edge = send(addr, class("edge")).await;
+    let (status, body) = answer(&mut edge).await;
+    assert_eq!(
+        (status, body["details"]["reason"].as_str()),
+        (529, Some("queue_timeout"))
+    );
+    call.write(JSON).await;
+    assert_eq!(first.head().await, 200);
+    worker.answer(JSON).await;
+    assert_eq!(held.head().await, 200);
+    assert_eq!(running.stop("-TERM"), Some(0));
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn a_policy_that_is_wrong_is_no_start() {
+    let file = std::env::temp_dir().join(format!("tidegate-noqueue-{}.toml", std::process::id()));
+    std::fs::write(&file, "floor = 1").unwrap();
+    let name = file.to_str().unwrap();
+    for (flags, says) in [
+        (["--policy", name], "line 1, floor: unknown field"),
+        (
+            ["--policy", "/nowhere.toml"],
+            "/nowhere.toml cannot be read",
+        ),
+        (["--policy-mode", "observe"], "--policy <FILE>"),
+    ] {
+        let all = [&["frontend", "--worker", "http://127.0.0.1:9"], &flags[..]].concat();
+        let told = output(&all);
+        assert_eq!(told.status.code(), Some(2), "{flags:?}");
+        let told = text(&told.stderr);
+        assert!(told.contains(says), "{flags:?}: {told}");
+    }
+    std::fs::remove_file(&file).unwrap();
 }

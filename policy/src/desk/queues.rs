@@ -93,6 +93,43 @@ impl<T> Queues<T> {
         Place { key, number }
     }
 
+    /// Puts a request back to where it was in its class's queue: before those that
+    /// arrived after it. Takes a step for each that is before it.
+    pub(super) fn put_back(&mut self, held: Held<T>) -> Place {
+        let (class, arrived) = (held.profile.class, held.arrived);
+        let mut next = self.front(class).map(|(place, _)| place);
+        while let Some(place) = next
+            && self.get(place).is_some_and(|held| held.arrived <= arrived)
+        {
+            next = self.after(place);
+        }
+        let place = self.push(held);
+        if let Some(next) = next {
+            self.move_before(place.key, next.key);
+        }
+        place
+    }
+
+    /// Takes the last of a queue out of it, and links it in before `next`.
+    fn move_before(&mut self, last: usize, next: usize) {
+        let class = self.nodes[last].held.profile.class;
+        let Some(queue) = self.classes.get_mut(class.0) else {
+            return;
+        };
+        let second_last = self.nodes[last].before;
+        queue.back = second_last;
+        if let Some(second_last) = second_last {
+            self.nodes[second_last].after = None;
+        }
+        let before = self.nodes[next].before.replace(last);
+        match before {
+            Some(before) => self.nodes[before].after = Some(last),
+            None => queue.front = Some(last),
+        }
+        let node = &mut self.nodes[last];
+        (node.before, node.after) = (before, Some(next));
+    }
+
     pub(super) fn front(&self, class: ClassId) -> Option<(Place, &Held<T>)> {
         let key = self.classes.get(class.0)?.front?;
         self.at(key)
@@ -128,10 +165,11 @@ impl<T> Queues<T> {
     /// Gives every request the class that `to` says, of a set of `classes`. Places
     /// stay good, and who arrived first stays first.
     pub(super) fn reclass(&mut self, classes: usize, to: impl Fn(ClassId) -> ClassId) {
-        let mut all: Vec<_> = self.nodes.iter().map(|(key, n)| (n.number, key)).collect();
+        let order = |(key, node): (usize, &Node<T>)| (node.held.arrived, node.number, key);
+        let mut all: Vec<_> = self.nodes.iter().map(order).collect();
         all.sort_unstable();
         self.classes = vec![Queue::default(); classes];
-        for (_, key) in all {
+        for (_, _, key) in all {
             let class = to(self.nodes[key].held.profile.class);
             self.link(class, key);
         }

@@ -74,3 +74,45 @@ fn a_place_that_is_used_again_is_another() {
     assert!(queues.remove(first).is_none());
     assert_eq!(queues.remove(second).unwrap().who, 2);
 }
+
+proptest! {
+    /// Against one list that is sorted by arrival.
+    #[test]
+    fn who_is_put_back_is_where_it_was_whatever_happened_since(
+        steps in prop::collection::vec((0_u8..3, any::<prop::sample::Index>()), 0..80),
+    ) {
+        let mut queues = Queues::new(2);
+        let (mut inside, mut waiting) = (Vec::new(), Vec::new());
+        for (who, (step, which)) in steps.into_iter().enumerate() {
+            let who = who as u64;
+            match step {
+                1 if !waiting.is_empty() => {
+                    let front = queues.front(ClassId(0)).unwrap().0;
+                    let next = queues.remove(front).unwrap();
+                    prop_assert_eq!(waiting.remove(0), next.who);
+                    inside.push(next);
+                }
+                2 if !inside.is_empty() => {
+                    let back = inside.swap_remove(which.index(inside.len()));
+                    let who = back.who;
+                    let place = queues.put_back(back);
+                    prop_assert_eq!(queues.get(place).map(|held| held.who), Some(who));
+                    waiting.push(who);
+                    waiting.sort_unstable();
+                }
+                _ => {
+                    queues.push(held(who, 0));
+                    waiting.push(who);
+                }
+            }
+            prop_assert_eq!(&order(&queues, 0), &waiting);
+            prop_assert_eq!(queues.len(ClassId(0)), waiting.len() as u64);
+        }
+        queues.reclass(3, |_| ClassId(2));
+        prop_assert_eq!(order(&queues, 2), waiting);
+        while let Some(place) = queues.front(ClassId(2)).map(|(place, _)| place) {
+            prop_assert!(queues.remove(place).is_some());
+        }
+        prop_assert_eq!(queues.total(), 0);
+    }
+}

@@ -211,6 +211,7 @@ impl File {
                 late: self.tuner.late,
                 enabled: self.tuner.enabled,
             },
+            expects: true,
             fair_by: match self.fairness.by {
                 ByName::Tokens => By::Tokens,
                 ByName::Requests => By::Requests,

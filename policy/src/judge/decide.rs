@@ -42,6 +42,7 @@ impl Judge {
             },
             expected: self
                 .model(&profile.model)
+                .filter(|_| self.settings.expects)
                 .map(|model| model.expected(self.unfilled, profile.input))
                 .unwrap_or_default(),
             filling_ms: fill::filling(running, batch, self.settings.fill_below)

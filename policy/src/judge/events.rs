@@ -44,6 +44,14 @@ impl Judge {
         }
     }
 
+    /// A request was turned away behind the gate: it is outside again. Its profile, and
+    /// when it arrived.
+    pub fn turned_away(&mut self, inside: Inside) -> (Profile, Duration) {
+        let told = (inside.profile.clone(), inside.arrived);
+        self.left(inside);
+        told
+    }
+
     /// The first token of a request came. A second one changes nothing.
     pub fn first_token(&mut self, now: Duration, inside: &mut Inside) {
         if inside.first_token.is_some() {

@@ -68,6 +68,14 @@ pub struct Inside {
     input_until: u64,
 }
 
+impl Inside {
+    /// Its class.
+    #[must_use]
+    pub fn class(&self) -> ClassId {
+        self.profile.class
+    }
+}
+
 /// Decides for one engine.
 #[derive(Debug)]
 pub struct Judge {

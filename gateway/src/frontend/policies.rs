@@ -1,0 +1,127 @@
+//! The policy of a frontend: a layer for each model, with queues of its own, since a
+//! request waits for the workers that serve its model and for no others.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use metrics::Recorder;
+use tidegate_policy::settings::Settings;
+use tidegate_policy::shadow::Mode;
+use tidegate_policy::state::{DeviceSample, EngineSample, State};
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::workers::Workers;
+use crate::policy::{Layer, PolicyConfig, Size, keep};
+
+/// The layers of one frontend.
+#[derive(Debug)]
+pub(super) struct Policies {
+    workers: Workers,
+    mode: Mode,
+    following: Mutex<Following>,
+}
+
+#[derive(Debug)]
+struct Following {
+    settings: Settings,
+    layers: BTreeMap<String, Queue>,
+}
+
+/// A model's layer, and what runs for it.
+#[derive(Debug)]
+struct Queue {
+    layer: Arc<Layer<Workers>>,
+    _keeper: AbortOnDropHandle<()>,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl Policies {
+    pub(super) fn new(workers: Workers, config: PolicyConfig) -> Self {
+        Self {
+            workers,
+            mode: config.mode,
+            following: Mutex::new(Following {
+                settings: config.settings.before_many(),
+                layers: BTreeMap::new(),
+            }),
+        }
+    }
+
+    /// The layer of a model, which is one that a worker lists, or stands for all others.
+    /// It stays, since its counters only grow.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub(super) fn of(&self, model: &str) -> Arc<Layer<Workers>> {
+        let mut following = self.following();
+        if let Some(queue) = following.layers.get(model) {
+            return Arc::clone(&queue.layer);
+        }
+        let queue = Queue::start(self.workers.clone(), &following.settings, self.mode);
+        let layer = Arc::clone(&queue.layer);
+        following.layers.insert(model.to_owned(), queue);
+        layer
+    }
+
+    /// Follows other settings from now on.
+    pub(super) fn follow(&self, settings: Settings) {
+        let mut following = self.following();
+        following.settings = settings.before_many();
+        for queue in following.layers.values() {
+            queue.layer.reload(following.settings.clone());
+        }
+    }
+
+    /// Sets every series as it is now.
+    pub(super) fn publish(&self, recorder: &impl Recorder, prefix: &str) {
+        for (model, queue) in &self.following().layers {
+            queue.layer.publish_queue(recorder, prefix, model);
+        }
+    }
+
+    fn following(&self) -> MutexGuard<'_, Following> {
+        self.following
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn start(workers: Workers, settings: &Settings, mode: Mode) -> Self {
+        let size = Size {
+            limit: u32::MAX,
+            ranks: 1,
+            batch: 1,
+        };
+        let layer = Arc::new(Layer::new(workers, size, settings.clone(), mode));
+        layer.knows(always());
+        Self {
+            _keeper: AbortOnDropHandle::new(tokio::spawn(keep(Arc::clone(&layer)))),
+            _watch: AbortOnDropHandle::new(tokio::spawn(watch(Arc::clone(&layer)))),
+            layer,
+        }
+    }
+}
+
+/// Decides anew about all that are held, now and then: what only time makes so, such as a
+/// load that is too old to count, is noticed by this.
+async fn watch(layer: Arc<Layer<Workers>>) {
+    loop {
+        sleep(layer.interval()).await;
+        layer.observe();
+    }
+}
+
+/// What is known of the engines is nothing, and that is never stale.
+fn always() -> State {
+    State {
+        at: Duration::MAX,
+        engine: EngineSample::default(),
+        device: DeviceSample::default(),
+        memory: None,
+        idle_ms: 0.0,
+        steps_per_second: None,
+    }
+}

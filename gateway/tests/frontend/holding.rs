@@ -1,0 +1,583 @@
+//! A frontend with a policy: requests wait there while every worker is busy.
+//!
+//! Most workers here have room for one prompt that is still read, so that who goes in
+//! next is seen by whom the worker is called for.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate_gateway::frontend::{FrontendConfig, Outcome};
+use tidegate_gateway::policy::PolicyConfig;
+use tidegate_policy::file;
+use tidegate_policy::shadow::Mode;
+use tokio::time::Instant;
+
+use super::busy::busy;
+use super::codes::used;
+use super::support::*;
+
+/// Gold goes before silver and copper, which share 3 to 1; bronze is held for a moment
+/// only, and edge not at all.
+pub const POLICY: &str = r#"
+default_class = "silver"
+[fairness]
+by = "requests"
+[state]
+sample_interval_ms = 20
+[[class]]
+name = "gold"
+priority = 2
+first_token_ms = 600000
+queue_timeout_ms = 60000
+[[class]]
+name = "silver"
+priority = 1
+weight = 3
+first_token_ms = 600000
+queue_timeout_ms = 60000
+[[class]]
+name = "copper"
+priority = 1
+first_token_ms = 600000
+queue_timeout_ms = 60000
+[[class]]
+name = "bronze"
+first_token_ms = 600000
+queue_timeout_ms = 200
+[[class]]
+name = "edge"
+first_token_ms = 600000
+queue_timeout_ms = 0
+[api_keys]
+"sk-gold" = "gold"
+"#;
+
+fn policy() -> Option<PolicyConfig> {
+    Some(PolicyConfig::new(file::parse(POLICY).unwrap()))
+}
+
+/// One prompt at a time, and the policy.
+fn one_by_one(config: &mut FrontendConfig) {
+    config.monitor.thresholds.active_prefill_tokens = Some(100);
+    config.policy = policy();
+}
+
+/// A request of a class that fills a worker until it is answered.
+fn long(class: &str, who: &str) -> String {
+    let body = format!(r#"{{"model":"m","prompt":"{}"}}"#, "x".repeat(4000));
+    post_of(&body, &format!("x-slo-class: {class}\r\nx-who: {who}\r\n"))
+}
+
+/// A frontend, and its one worker.
+struct Queue {
+    front: Front,
+    worker: Scripted,
+}
+
+impl Queue {
+    async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl FnOnce(&mut FrontendConfig)) -> Self {
+        let worker = Scripted::start().await;
+        let front = Front::with(&[&worker], |config| {
+            one_by_one(config);
+            change(config);
+        })
+        .await;
+        Self { front, worker }
+    }
+
+    async fn post(&self, class: &str, who: &str) -> Wire {
+        self.front.send(long(class, who)).await
+    }
+
+    /// A request that the worker has, and its call.
+    async fn running(&mut self) -> (Wire, Wire) {
+        let client = self.post("gold", "first").await;
+        let mut call = self.worker.call().await;
+        call.body().await;
+        (client, call)
+    }
+
+    /// Sends a request, and waits until it is held with so many of its class.
+    async fn held(&self, class: &str, who: &str, count: u32) -> Wire {
+        let client = self.post(class, who).await;
+        self.holds(class, count).await;
+        client
+    }
+
+    async fn holds(&self, class: &str, count: u32) {
+        holds_of(&self.front, class, count).await;
+    }
+
+    /// Answers the next call, and says for whom it was.
+    async fn serves(&mut self) -> String {
+        let mut call = self.worker.call().await;
+        let who = call.header("x-who").unwrap_or_default().to_owned();
+        call.body().await;
+        call.write(JSON).await;
+        who
+    }
+}
+
+async fn holds_of(front: &Front, class: &str, count: u32) {
+    let series = format!("dynamo_frontend_policy_held_count{{class=\"{class}\",model=\"m\"}}");
+    front.measures(&series, count.into()).await;
+}
+
+/// How many requests of a class were so decided about.
+async fn decided(front: &Front, class: &str, decision: &str, reason: &str) -> f64 {
+    let series = format!(
+        "dynamo_frontend_policy_decision_total{{class=\"{class}\",decision=\"{decision}\",\
+         reason=\"{reason}\",model=\"m\"}}"
+    );
+    let (_, page) = front.get("/metrics").await;
+    value(&page, &series).unwrap_or_else(|| panic!("{series}: {page}"))
+}
+
+/// Asserts a refusal of the class, and gives its `details`.
+async fn refused(client: &mut Wire) -> Value {
+    let body = assert_overloaded(client, 529).await;
+    assert_eq!(client.header("x-admission-scope"), Some("class"));
+    assert_eq!(body["details"]["scope"], "class");
+    body["details"].clone()
+}
+
+/// The sum of all decisions of this kind.
+async fn all(front: &Front, decision: &str) -> f64 {
+    let (_, page) = front.get("/metrics").await;
+    let of_kind = format!("decision=\"{decision}\"");
+    let lines = page.lines().filter(|line| {
+        line.starts_with("dynamo_frontend_policy_decision_total") && line.contains(&of_kind)
+    });
+    lines
+        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap())
+        .sum()
+}
+
+#[tokio::test]
+async fn a_request_is_held_while_all_are_busy_and_served_when_one_frees() {
+    let mut queue = Queue::start().await;
+    let (mut first, mut call) = queue.running().await;
+    let mut second = queue.held("silver", "second", 1).await;
+    assert!(queue.worker.called().is_none());
+    assert_eq!(queue.front.frontend.tallies().ended(Outcome::Rejected), 0);
+    call.write(EVENTS).await;
+    call.write(token()).await;
+    assert_eq!(first.head().await, 200);
+    // Its prompt is read: there is room, though it still streams.
+    assert_eq!(queue.serves().await, "second");
+    assert_eq!(second.head().await, 200);
+    second.body().await;
+    call.write(LAST).await;
+    first.body().await;
+    queue.holds("silver", 0).await;
+    let inside = "dynamo_frontend_policy_inside_count{model=\"m\"}";
+    queue.front.measures(inside, 0.0).await;
+    let held = decided(&queue.front, "silver", "held", "concurrency_limit").await;
+    assert_eq!(held, 1.0);
+    assert_eq!(decided(&queue.front, "silver", "admitted", "").await, 1.0);
+    let waits = |class| {
+        format!("dynamo_frontend_policy_wait_seconds_count{{model=\"m\",class=\"{class}\"}}")
+    };
+    queue.front.measures(&waits("silver"), 1.0).await;
+    queue.front.measures(&waits("gold"), 1.0).await;
+}
+
+#[tokio::test]
+async fn a_metrics_page_that_says_free_lets_in_who_is_held() {
+    let metrics = Some(used(95));
+    let mut worker = Scripted::with(Pages {
+        metrics,
+        ..Pages::default()
+    })
+    .await;
+    let front = Front::with(&[&worker], |config| {
+        config.monitor.thresholds.active_decode_blocks = Some(0.9);
+        config.policy = policy();
+    })
+    .await;
+    until("it is busy", async || busy(&front, 0).await).await;
+    let mut client = front.post().await;
+    holds_of(&front, "silver", 1).await;
+    worker.set(|pages| pages.metrics = Some(used(5)));
+    worker.answer(JSON).await;
+    assert_eq!(client.head().await, 200);
+}
+
+#[tokio::test]
+async fn a_threshold_that_is_lifted_lets_in_who_is_held() {
+    let mut queue = Queue::start().await;
+    let _running = queue.running().await;
+    let mut held = queue.held("silver", "held", 1).await;
+    let body = r#"{"model":"m","active_prefill_tokens_threshold":null}"#;
+    let head = format!(
+        "POST /busy_threshold HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut admin = queue.front.send(head).await;
+    assert_eq!(admin.head().await, 200);
+    assert_eq!(queue.serves().await, "held");
+    assert_eq!(held.head().await, 200);
+}
+
+#[tokio::test]
+async fn the_higher_priority_goes_first_and_order_within_a_class_is_kept() {
+    let mut queue = Queue::start().await;
+    let (_first, mut call) = queue.running().await;
+    let _a = queue.held("silver", "a", 1).await;
+    let _b = queue.held("silver", "b", 2).await;
+    let _c = queue.held("gold", "c", 1).await;
+    let key = "authorization: Bearer sk-gold\r\nx-slo-class: edge\r\nx-who: d\r\n";
+    let body = format!(r#"{{"model":"m","prompt":"{}"}}"#, "x".repeat(4000));
+    let _d = queue.front.send(post_of(&body, key)).await;
+    queue.holds("gold", 2).await;
+    call.write(JSON).await;
+    for who in ["c", "d", "a", "b"] {
+        assert_eq!(queue.serves().await, who);
+    }
+}
+
+#[tokio::test]
+async fn classes_of_one_priority_share_by_their_weights() {
+    let mut queue = Queue::start().await;
+    let (_first, mut call) = queue.running().await;
+    let mut clients = Vec::new();
+    for count in 1..=12 {
+        clients.push(queue.held("silver", "silver", count).await);
+        clients.push(queue.held("copper", "copper", count).await);
+    }
+    call.write(JSON).await;
+    let mut silver = 0;
+    for _ in 0..12 {
+        silver += u32::from(queue.serves().await == "silver");
+    }
+    assert_eq!(silver, 9, "3 to 1 while both wait");
+}
+
+#[tokio::test]
+async fn a_timeout_comes_on_time_and_marks_nobody() {
+    let mut queue = Queue::start().await;
+    let (_first, mut call) = queue.running().await;
+    let begun = Instant::now();
+    let mut bronze = queue.post("bronze", "bronze").await;
+    let details = refused(&mut bronze).await;
+    assert!(begun.elapsed() >= Duration::from_millis(200));
+    assert_eq!(details["reason"], "queue_timeout");
+    assert_eq!(details["class"], "bronze");
+    assert_eq!(bronze.header("retry-after"), Some("1"));
+    assert!(queue.worker.called().is_none());
+    call.write(JSON).await;
+    let mut next = queue.post("edge", "next").await;
+    assert_eq!(queue.serves().await, "next", "the worker is not marked");
+    assert_eq!(next.head().await, 200);
+}
+
+#[tokio::test]
+async fn a_class_that_is_not_held_is_refused_at_once() {
+    let mut queue = Queue::start().await;
+    let (_first, mut call) = queue.running().await;
+    let mut edge = queue.post("edge", "edge").await;
+    assert_eq!(refused(&mut edge).await["reason"], "concurrency_limit");
+    let tallies = queue.front.frontend.tallies();
+    until("it is counted", async || {
+        tallies.ended(Outcome::Rejected) == 1
+    })
+    .await;
+    // And so it is behind others, who were there before.
+    let _held = queue.held("silver", "held", 1).await;
+    let mut edge = queue.post("edge", "edge").await;
+    assert_eq!(refused(&mut edge).await["reason"], "concurrency_limit");
+    call.write(JSON).await;
+    assert_eq!(queue.serves().await, "held");
+}
+
+#[tokio::test]
+async fn who_leaves_while_held_is_forgotten() {
+    let mut queue = Queue::start().await;
+    let (_first, mut call) = queue.running().await;
+    let leaver = queue.held("gold", "leaver", 1).await;
+    let _stays = queue.held("silver", "stays", 1).await;
+    drop(leaver);
+    queue.holds("gold", 0).await;
+    assert_eq!(decided(&queue.front, "gold", "left", "").await, 1.0);
+    call.write(JSON).await;
+    assert_eq!(queue.serves().await, "stays");
+    let tallies = queue.front.frontend.tallies();
+    until("it is counted", async || tallies.ended(Outcome::Left) == 1).await;
+}
+
+/// Ten seconds of what ends at most: of a worker that ends nothing, one.
+#[tokio::test]
+async fn no_more_are_held_than_drain_in_ten_seconds() {
+    let mut queue = Queue::start().await;
+    let (_first, mut call) = queue.running().await;
+    let _held = queue.held("silver", "held", 1).await;
+    let mut told = Value::Null;
+    until("the queue is full", async || {
+        let mut more = queue.post("silver", "more").await;
+        let answer = tokio::time::timeout(Duration::from_millis(200), refused(&mut more)).await;
+        told = answer.unwrap_or_default();
+        told["reason"] == "queue_full"
+    })
+    .await;
+    assert_eq!(told["retryable"], true);
+    // No class fills the room of a higher one.
+    let _gold = queue.held("gold", "gold", 1).await;
+    call.write(JSON).await;
+    assert_eq!(queue.serves().await, "gold");
+    assert_eq!(queue.serves().await, "held");
+}
+
+#[tokio::test]
+async fn observing_counts_and_changes_nothing() {
+    let mut queue = Queue::with(|config| {
+        let mut observed = policy().unwrap();
+        observed.mode = Mode::Observe;
+        config.policy = Some(observed);
+    })
+    .await;
+    let (mut first, mut call) = queue.running().await;
+    for class in ["silver", "edge"] {
+        let mut client = queue.post(class, class).await;
+        assert_overloaded(&mut client, 529).await;
+        assert_eq!(client.header("x-admission-scope"), None, "as without");
+    }
+    call.write(JSON).await;
+    assert_eq!(first.head().await, 200);
+    for (class, decision, reason) in [
+        ("gold", "admitted", ""),
+        ("silver", "held", "concurrency_limit"),
+        ("edge", "refused", "concurrency_limit"),
+    ] {
+        let count = decided(&queue.front, class, decision, reason).await;
+        assert_eq!(count, 1.0, "{class} {decision}");
+    }
+    queue.holds("silver", 0).await;
+    let observes = "dynamo_frontend_policy_observes{model=\"m\"}";
+    assert_eq!(queue.front.metric(observes).await, Some(1.0));
+}
+
+#[tokio::test]
+async fn who_is_held_stays_so_under_a_new_policy() {
+    let mut queue = Queue::start().await;
+    let (_first, mut call) = queue.running().await;
+    let _a = queue.held("silver", "a", 1).await;
+    let _b = queue.held("gold", "b", 1).await;
+    // Gold is gone; its request is in the default class now.
+    let new = "[[class]]\nname = \"silver\"\nfirst_token_ms = 600000\nqueue_timeout_ms = 60000\n";
+    let new = file::parse(new).unwrap();
+    assert!(queue.front.frontend.follow(new));
+    queue.holds("silver", 2).await;
+    call.write(JSON).await;
+    assert_eq!(queue.serves().await, "a");
+    assert_eq!(queue.serves().await, "b");
+    // Without one there is nothing to replace.
+    let front = Front::start(&[&queue.worker]).await;
+    assert!(!front.frontend.follow(file::parse("").unwrap()));
+}
+
+#[tokio::test]
+async fn held_requests_are_told_when_the_frontend_stops() {
+    let mut queue = Queue::start().await;
+    let (mut first, mut call) = queue.running().await;
+    let mut held = queue.held("gold", "held", 1).await;
+    let stopping = tokio::spawn(queue.front.frontend.shutdown());
+    assert_unavailable(&mut held).await;
+    call.write(JSON).await;
+    assert_eq!(first.head().await, 200, "what runs goes on");
+    soon("the end", stopping).await.unwrap();
+    assert!(queue.worker.called().is_none());
+}
+
+/// 529 is for those that are busy: once nobody is there, nobody is waited for.
+#[tokio::test]
+async fn who_is_held_when_the_last_worker_goes_is_told_that_nobody_is_there() {
+    let mut queue = Queue::start().await;
+    let _running = queue.running().await;
+    let mut held = queue.held("silver", "held", 1).await;
+    queue.worker.set(|pages| pages.ready = 503);
+    assert_unavailable(&mut held).await;
+    let mut late = queue.post("edge", "late").await;
+    assert_unavailable(&mut late).await;
+    // And it waits for nobody who comes back, but is served.
+    queue.worker.set(|pages| pages.ready = 200);
+    queue.front.well(1).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_comes_gets_who_is_held() {
+    let mut queue = Queue::start().await;
+    let _running = queue.running().await;
+    let _held = queue.held("silver", "held", 1).await;
+    let mut other = Scripted::start().await;
+    let url = other.url().parse().unwrap();
+    queue.front.frontend.add_worker(url).unwrap();
+    let call = other.call().await;
+    assert_eq!(call.header("x-who"), Some("held"));
+}
+
+fn short_marks(config: &mut FrontendConfig) {
+    config.mark_time = Duration::from_millis(300);
+}
+
+/// One that was let in and refused keeps its place, and one goes first afterwards.
+#[tokio::test]
+async fn whom_the_worker_refuses_is_held_again_in_its_place() {
+    let mut queue = Queue::with(|config| {
+        config.monitor.thresholds.active_prefill_tokens = None;
+        short_marks(config);
+    })
+    .await;
+    let mut a = queue.post("silver", "a").await;
+    queue.worker.answer(&refusal("worker", "")).await;
+    queue.holds("silver", 1).await;
+    let _b = queue.held("silver", "b", 2).await;
+    let _c = queue.held("silver", "c", 3).await;
+    let mut call = queue.worker.call().await;
+    assert_eq!(call.header("x-who"), Some("a"), "its place is kept");
+    call.body().await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(queue.worker.called().is_none(), "one at a time at first");
+    call.write(refusal("worker", "")).await;
+    queue.holds("silver", 3).await;
+    for who in ["a", "b", "c"] {
+        assert_eq!(queue.serves().await, who);
+    }
+    assert_eq!(a.head().await, 200);
+    assert_eq!(decided(&queue.front, "silver", "returned", "").await, 2.0);
+    assert_eq!(decided(&queue.front, "silver", "admitted", "").await, 5.0);
+}
+
+#[tokio::test]
+async fn who_is_held_again_has_the_rest_of_its_time_and_who_is_not_held_none() {
+    let mut queue = Queue::with(|config| config.mark_time = Duration::from_secs(3600)).await;
+    let mut bronze = queue.post("bronze", "bronze").await;
+    queue.worker.answer(&refusal("worker", "")).await;
+    assert_eq!(refused(&mut bronze).await["reason"], "queue_timeout");
+
+    let mut queue = Queue::with(|config| config.mark_time = Duration::from_secs(3600)).await;
+    let mut edge = queue.post("edge", "edge").await;
+    queue.worker.answer(&refusal("worker", "")).await;
+    assert_eq!(refused(&mut edge).await["reason"], "concurrency_limit");
+}
+
+/// While somebody else may have room, a refusal is retried there, and told as ever.
+#[tokio::test]
+async fn a_refusal_of_a_rank_is_no_reason_to_wait() {
+    let mut queue = Queue::start().await;
+    let mut client = queue.post("silver", "a").await;
+    queue.worker.answer(&refusal("rank", "")).await;
+    assert_overloaded(&mut client, 529).await;
+    assert_eq!(client.header("x-admission-scope"), None);
+    assert!(queue.worker.called().is_none());
+    let mut client = queue.post("silver", "b").await;
+    assert_eq!(queue.serves().await, "b");
+    assert_eq!(client.head().await, 200);
+}
+
+#[tokio::test]
+async fn a_model_waits_for_its_own_workers_only() {
+    let mut queue = Queue::start().await;
+    let models = r#"{"object":"list","data":[{"id":"n","object":"model"}]}"#.to_owned();
+    let mut other = Scripted::with(Pages {
+        models: Some(models),
+        ..Pages::default()
+    })
+    .await;
+    let url = other.url().parse().unwrap();
+    queue.front.frontend.add_worker(url).unwrap();
+    queue.front.well(2).await;
+    let _running = queue.running().await;
+    let _held = queue.held("silver", "held", 1).await;
+    let mut client = queue.front.send(post_of(r#"{"model":"n"}"#, "")).await;
+    other.answer(JSON).await;
+    assert_eq!(client.head().await, 200);
+    queue.holds("silver", 1).await;
+}
+
+#[tokio::test]
+async fn bodies_of_held_requests_are_within_the_budget() {
+    let mut queue = Queue::with(|config| {
+        config.buffer_budget = 10_000;
+        config.max_body = 10_000;
+        config.client_timeout = Duration::from_millis(500);
+    })
+    .await;
+    let _running = queue.running().await;
+    let _held = queue.held("silver", "held", 1).await;
+    let mut third = queue.post("silver", "third").await;
+    assert_eq!(third.head().await, 503, "there is no room for its body");
+    queue.holds("silver", 1).await;
+}
+
+/// Every request is admitted, refused, or left, once; what comes back is admitted anew.
+#[tokio::test]
+async fn nothing_is_lost_in_the_counts() {
+    let mut queue = Queue::with(short_marks).await;
+    let mut clients = Vec::new();
+    for at in 0..40 {
+        let class = ["gold", "silver", "copper", "bronze", "edge"][at % 5];
+        let client = queue.post(class, class).await;
+        match at % 8 {
+            7 => drop(client),
+            _ => clients.push(client),
+        }
+    }
+    let mut calls = 0;
+    until("all are over", async || {
+        if let Some(mut call) = queue.worker.called() {
+            calls += 1;
+            let refuses = calls % 4 == 0;
+            let answer = if refuses {
+                refusal("worker", "")
+            } else {
+                JSON.to_owned()
+            };
+            let _ = call.try_write(answer).await;
+        }
+        queue
+            .front
+            .metric("dynamo_frontend_inflight_requests")
+            .await
+            == Some(0.0)
+    })
+    .await;
+    let front = &queue.front;
+    let (mut sum, mut admitted) = (0.0, 0.0);
+    for kind in ["admitted", "refused", "left"] {
+        let count = all(front, kind).await;
+        sum += count;
+        admitted += if kind == "admitted" { count } else { 0.0 };
+    }
+    let returned = all(front, "returned").await;
+    let tallies = front.frontend.tallies();
+    let ended = tallies.all();
+    assert!(
+        returned > 0.0 && admitted > returned,
+        "{returned} {admitted}"
+    );
+    assert!(ended >= 35, "{ended}");
+    // Who left before its body was read never arrived at the policy.
+    let unread = ended as f64 - (sum - returned);
+    assert!((0.0..=5.0).contains(&unread), "{ended} {sum} {returned}");
+    for class in ["gold", "silver", "copper", "bronze", "edge"] {
+        queue.holds(class, 0).await;
+    }
+    front
+        .measures("dynamo_frontend_policy_inside_count{model=\"m\"}", 0.0)
+        .await;
+}
+
+#[tokio::test]
+async fn series_begin_at_nothing_and_without_a_policy_there_are_none() {
+    let queue = Queue::start().await;
+    queue.holds("gold", 0).await;
+    assert_eq!(decided(&queue.front, "edge", "admitted", "").await, 0.0);
+    let without = Front::start(&[&queue.worker]).await;
+    let (_, page) = without.get("/metrics").await;
+    assert!(!page.contains("policy"), "{page}");
+}
