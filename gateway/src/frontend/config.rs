@@ -10,6 +10,7 @@ use super::args::FrontendArgs;
 use super::check::Pace;
 use super::mark::OUT;
 use super::pick::RouterMode;
+use crate::cluster::SubscribeConfig;
 use crate::monitor::MonitorSettings;
 use crate::monitor::args::{process_environment, resolve};
 use crate::proxy::engine::EngineUrl;
@@ -56,6 +57,8 @@ pub struct FrontendConfig {
     pub trust: Trust,
     /// Where the routes for operations are, if not beside the others.
     pub admin_listen: Option<SocketAddr>,
+    /// What is heard over NATS, if anything.
+    pub cluster: Option<SubscribeConfig>,
 }
 
 impl FrontendConfig {
@@ -81,6 +84,7 @@ impl FrontendConfig {
             client_timeout: Duration::from_secs(60),
             trust: Trust::Loopback,
             admin_listen: None,
+            cluster: None,
         }
     }
 
@@ -123,6 +127,7 @@ impl FrontendConfig {
             client_timeout: args.client_timeout,
             trust: args.trust_admission_headers,
             admin_listen: args.admin_listen,
+            cluster: args.cluster.config(!args.workers.is_empty())?,
             ..Self::new(args.workers)
         })
     }

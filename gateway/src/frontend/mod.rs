@@ -8,7 +8,6 @@
 //! | [`endpoint`] | the routes that go to workers |
 //! | [`health`] | whether a worker is well |
 //! | [`mark`] | what its refusals say for a moment |
-//! | [`models`] | what it serves |
 //! | [`hops`] | how tries at it ended |
 //! | [`member`], `check`, `members` | a worker, what asks it, all of them |
 //! | `eligible` | which of them a request may go to |
@@ -22,6 +21,7 @@
 //! | `shared` | what every request needs |
 //! | `tallies` | what was counted, for those in the same process |
 //! | `unsourced` | thresholds that nothing is known to judge by |
+//! | `joining` | workers that come and go by NATS |
 //! | `attempt` | one request, sent to one worker once |
 //! | `route` | a request's way: who gets it, and who gets it next |
 //! | `own` | the frontend's own routes |
@@ -39,11 +39,11 @@ mod handle;
 pub mod health;
 mod held;
 pub mod hops;
+mod joining;
 pub mod mark;
 pub mod member;
 mod members;
 mod metrics;
-pub mod models;
 mod own;
 pub mod pick;
 mod record;
@@ -64,6 +64,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
+pub use crate::proxy::models;
 pub use args::FrontendArgs;
 pub use config::FrontendConfig;
 pub use held::Held;
@@ -74,6 +75,8 @@ pub use tallies::Tallies;
 
 use crate::cli::files;
 use crate::cli::sparing::Sparing;
+use crate::cluster::counts::{Counts, Side};
+use crate::cluster::subscribe;
 use crate::monitor::Monitor;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::EngineUrl;
@@ -131,6 +134,11 @@ impl Frontend {
             own_apart: config.admin_listen.is_some(),
             worker_warnings: Sparing::default(),
             draining: AtomicBool::new(false),
+            configured: config.workers.clone(),
+            cluster: config
+                .cluster
+                .is_some()
+                .then(|| Arc::new(Counts::new(Side::Hears))),
         });
         let listener = serve::listen(config.listen)?;
         let addr = listener.local_addr()?;
@@ -149,6 +157,14 @@ impl Frontend {
                 stop.run_until_cancelled(always).await;
             }
         });
+        if let (Some(cluster), Some(counts)) = (config.cluster, &shared.cluster) {
+            let roster = Arc::clone(&shared) as Arc<dyn subscribe::Roster>;
+            let hearing = subscribe::run(cluster, roster, Arc::clone(counts));
+            let stop = tasks.stop.clone();
+            tasks.all.spawn(async move {
+                stop.run_until_cancelled(hearing).await;
+            });
+        }
         info!(%addr, workers = shared.members.all().len(), "frontend listens");
         if let Some(addr) = admin_addr {
             info!(%addr, "frontend listens for operations");

@@ -151,7 +151,9 @@ fn ready(shared: &Shared) -> Answer {
 
 fn metrics(shared: &Shared) -> Answer {
     let members = shared.members.all();
-    let page = shared.metrics.render(members.iter().map(AsRef::as_ref));
+    let cluster = shared.cluster.as_deref();
+    let workers = members.iter().map(AsRef::as_ref);
+    let page = shared.metrics.render(workers, cluster);
     own(
         StatusCode::OK,
         METRICS_KIND,
