@@ -13,8 +13,9 @@
 //! | [`scrape`] | metrics of others, read |
 //! | [`engine`] | a simulated engine |
 //! | [`policy`] | the policy's file, and the layer before a gate that follows it |
-//! | [`worker`] | the gate in front of an engine |
 //! | [`monitor`](mod@monitor) | the load of workers, and which are busy |
+//! | [`cluster`] | membership and load over NATS |
+//! | [`worker`] | the gate in front of an engine |
 //! | [`frontend`](mod@frontend) | requests sent to workers, or refused |
 //! | [`size`] | a waiting limit from what was measured |
 //! | [`load`] | a load generator |
@@ -23,6 +24,7 @@
 //! | [`program`] | the command line |
 
 pub mod cli;
+pub mod cluster;
 pub mod config;
 pub mod demo;
 pub mod engine;

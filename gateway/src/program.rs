@@ -67,7 +67,7 @@ enum Command {
     /// that serves the model and has room, tries another where one fails or refuses,
     /// and answers status 529 when every one is overloaded.
     #[command(after_help = help::FRONTEND)]
-    Frontend(FrontendArgs),
+    Frontend(Box<FrontendArgs>),
 
     /// Show the limits that flags and environment amount to, and where each came from.
     ///
@@ -168,7 +168,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         }),
         Some(Command::Frontend(args)) => with_stop(async |stop| {
             let (listen, admin) = (args.listen, args.admin_listen);
-            let ended = frontend::run(args, stop).await;
+            let ended = frontend::run(*args, stop).await;
             ended.map_err(|error| not_listening(listen, admin, &error))
         }),
         Some(Command::Engine(args)) => with_stop(async |stop| {

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::pick::RouterMode;
 use crate::cli::values::{address, seconds};
+use crate::cluster::SubscribeArgs;
 use crate::monitor::{MonitorArgs, ThresholdArgs};
 use crate::policy::QueueFlags;
 use crate::proxy::engine::EngineUrl;
@@ -17,8 +18,8 @@ use crate::worker::routes::GateRoute;
 #[derive(Clone, Debug, Args)]
 pub struct FrontendArgs {
     /// A worker, or an engine without one; may be repeated. It gets requests once it
-    /// answers.
-    #[arg(long = "worker", value_name = "URL", required = true)]
+    /// answers. With --nats, workers announce themselves, and none need be named.
+    #[arg(long = "worker", value_name = "URL", required_unless_present = "nats")]
     pub workers: Vec<EngineUrl>,
 
     /// Where to listen, HTTP/1.1 and cleartext HTTP/2. Port 0 picks a free one.
@@ -94,4 +95,8 @@ pub struct FrontendArgs {
     /// How its load is known.
     #[command(flatten)]
     pub monitor: MonitorArgs,
+
+    /// Who announces itself.
+    #[command(flatten)]
+    pub cluster: SubscribeArgs,
 }

@@ -10,6 +10,7 @@ use super::args::FrontendArgs;
 use super::check::Pace;
 use super::mark::OUT;
 use super::pick::RouterMode;
+use crate::cluster::SubscribeConfig;
 use crate::monitor::MonitorSettings;
 use crate::monitor::args::{process_environment, resolve};
 use crate::policy::PolicyConfig;
@@ -59,6 +60,8 @@ pub struct FrontendConfig {
     pub admin_listen: Option<SocketAddr>,
     /// The policy by which requests are held while all workers are busy.
     pub policy: Option<PolicyConfig>,
+    /// What is heard over NATS, if anything.
+    pub cluster: Option<SubscribeConfig>,
 }
 
 impl FrontendConfig {
@@ -85,6 +88,7 @@ impl FrontendConfig {
             trust: Trust::Loopback,
             admin_listen: None,
             policy: None,
+            cluster: None,
         }
     }
 
@@ -131,6 +135,7 @@ impl FrontendConfig {
             trust: args.trust_admission_headers,
             admin_listen: args.admin_listen,
             policy,
+            cluster: args.cluster.config(!args.workers.is_empty())?,
             ..Self::new(args.workers)
         })
     }

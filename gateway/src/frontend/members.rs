@@ -51,9 +51,18 @@ impl Members {
     /// # Errors
     /// For `https`, when the system's trusted certificates cannot be read.
     pub(super) fn add(&self, url: EngineUrl) -> io::Result<u64> {
+        self.join(url, None)
+    }
+
+    /// The same, of a worker that says what it does.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(super) fn join(&self, url: EngineUrl, worker_type: Option<&str>) -> io::Result<u64> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let watched = self.monitor.add(Joining {
             page: Some(PageUrl::of(url.clone(), "/metrics")),
+            worker_type: known_type(worker_type),
             ..Joining::new(id)
         })?;
         let member = Arc::new(Member::new(id, Engine::new(url)?, watched, self.mark_time));
@@ -123,5 +132,14 @@ impl Members {
             }
         }
         only
+    }
+}
+
+/// The label for what a worker says it does.
+fn known_type(said: Option<&str>) -> &'static str {
+    match said {
+        Some("prefill") => "prefill",
+        Some("decode") => "decode",
+        _ => "aggregated",
     }
 }

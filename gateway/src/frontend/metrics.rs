@@ -12,6 +12,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 use super::hops::Ended;
 use super::member::Member;
 use super::record::Outcome;
+use crate::cluster::Counts;
 
 const METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -175,8 +176,12 @@ impl Metrics {
     }
 
     /// Everything as it is now, in Prometheus' text format.
-    pub(super) fn render<'a>(&self, members: impl Iterator<Item = &'a Member>) -> String {
-        self.handle.render() + &workers(members)
+    pub(super) fn render<'a>(
+        &self,
+        members: impl Iterator<Item = &'a Member>,
+        cluster: Option<&Counts>,
+    ) -> String {
+        self.handle.render() + &made_anew(members, cluster)
     }
 
     /// Folds what was recorded into the buckets.
@@ -185,9 +190,12 @@ impl Metrics {
     }
 }
 
-/// The workers' own series.
-fn workers<'a>(members: impl Iterator<Item = &'a Member>) -> String {
+/// The workers' own series, and those of NATS.
+fn made_anew<'a>(members: impl Iterator<Item = &'a Member>, cluster: Option<&Counts>) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
+    if let Some(cluster) = cluster {
+        cluster.publish(&recorder, "dynamo_frontend_");
+    }
     recorder.describe_gauge(
         KeyName::from_const_str(HEALTHY),
         None,

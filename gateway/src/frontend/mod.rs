@@ -8,7 +8,6 @@
 //! | [`endpoint`] | the routes that go to workers |
 //! | [`health`] | whether a worker is well |
 //! | [`mark`] | what its refusals say for a moment |
-//! | [`models`] | what it serves |
 //! | [`hops`] | how tries at it ended |
 //! | `trial` | how many it gets that a policy held, once it refused |
 //! | [`member`], `check`, `members` | a worker, what asks it, all of them |
@@ -25,6 +24,7 @@
 //! | `shared` | what every request needs |
 //! | `tallies` | what was counted, for those in the same process |
 //! | `unsourced` | thresholds that nothing is known to judge by |
+//! | `joining` | workers that come and go by NATS |
 //! | `attempt` | one request, sent to one worker once |
 //! | `route` | a request's way: who gets it, and who gets it next |
 //! | `hold` | the same with a policy, which may hold it first |
@@ -45,11 +45,11 @@ pub mod health;
 mod held;
 mod hold;
 pub mod hops;
+mod joining;
 pub mod mark;
 pub mod member;
 mod members;
 mod metrics;
-pub mod models;
 mod own;
 pub mod pick;
 mod policies;
@@ -72,6 +72,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
+pub use crate::proxy::models;
 pub use args::FrontendArgs;
 pub use config::FrontendConfig;
 pub use held::Held;
@@ -82,6 +83,8 @@ pub use tallies::Tallies;
 
 use crate::cli::files;
 use crate::cli::sparing::Sparing;
+use crate::cluster::counts::{Counts, Side};
+use crate::cluster::subscribe;
 use crate::monitor::Monitor;
 use crate::policy;
 use crate::proxy::budget::BufferBudget;
@@ -148,6 +151,11 @@ impl Frontend {
             own_apart: config.admin_listen.is_some(),
             worker_warnings: Sparing::default(),
             draining: CancellationToken::new(),
+            configured: config.workers.clone(),
+            cluster: config
+                .cluster
+                .is_some()
+                .then(|| Arc::new(Counts::new(Side::Hears))),
         });
         let listener = serve::listen(config.listen)?;
         let addr = listener.local_addr()?;
@@ -166,6 +174,14 @@ impl Frontend {
                 stop.run_until_cancelled(always).await;
             }
         });
+        if let (Some(cluster), Some(counts)) = (config.cluster, &shared.cluster) {
+            let roster = Arc::clone(&shared) as Arc<dyn subscribe::Roster>;
+            let hearing = subscribe::run(cluster, roster, Arc::clone(counts));
+            let stop = tasks.stop.clone();
+            tasks.all.spawn(async move {
+                stop.run_until_cancelled(hearing).await;
+            });
+        }
         info!(%addr, workers = shared.members.all().len(), "frontend listens");
         if let Some(addr) = admin_addr {
             info!(%addr, "frontend listens for operations");

@@ -158,7 +158,9 @@ fn metrics(shared: &Shared) -> Answer {
         models.iter().for_each(|model| drop(policy.of(model)));
         policy.publish(shared.metrics.recorder(), PREFIX);
     }
-    let page = shared.metrics.render(members.iter().map(AsRef::as_ref));
+    let cluster = shared.cluster.as_deref();
+    let workers = members.iter().map(AsRef::as_ref);
+    let page = shared.metrics.render(workers, cluster);
     own(
         StatusCode::OK,
         METRICS_KIND,

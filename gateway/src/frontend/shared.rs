@@ -11,8 +11,10 @@ use super::metrics::Metrics;
 use super::pick::Picker;
 use super::policies::Policies;
 use crate::cli::sparing::Sparing;
+use crate::cluster::Counts;
 use crate::monitor::Monitor;
 use crate::proxy::budget::BufferBudget;
+use crate::proxy::engine::EngineUrl;
 use crate::worker::Trust;
 use crate::worker::routes::Routes;
 
@@ -38,6 +40,10 @@ pub(super) struct Shared {
     pub(super) own_apart: bool,
     /// Keeps what requests without an answer say to a bearable amount.
     pub(super) worker_warnings: Sparing,
+    /// The workers of `--worker`.
+    pub(super) configured: Vec<EngineUrl>,
+    /// What is counted of NATS, if it is used.
+    pub(super) cluster: Option<Arc<Counts>>,
     /// New requests are turned away.
     pub(super) draining: CancellationToken,
     /// Where requests wait for workers, if there is a policy.

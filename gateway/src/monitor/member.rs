@@ -133,6 +133,12 @@ impl Member {
         self.0.settings.news.notify_waiters();
     }
 
+    /// It has these ranks, as it says itself; its page changes them no more. What was
+    /// said of others is forgotten.
+    pub fn declare(&self, ranks: &[u32]) {
+        self.0.state().declare(ranks);
+    }
+
     pub(super) fn has_source(&self, threshold: Threshold) -> bool {
         self.0.state().has_source(threshold)
     }

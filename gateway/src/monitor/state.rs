@@ -130,6 +130,19 @@ impl State {
         self.from = RanksFrom::Page;
     }
 
+    /// The worker itself says which ranks it has. More than 1024, or none, say nothing.
+    pub fn declare(&mut self, ranks: &[u32]) {
+        let declared: BTreeSet<u32> = ranks.iter().copied().collect();
+        if !(1..=MOST_RANKS).contains(&declared.len()) {
+            return;
+        }
+        self.ranks.retain(|rank, _| declared.contains(rank));
+        for rank in declared {
+            self.ranks.entry(rank).or_default();
+        }
+        self.from = RanksFrom::Declared;
+    }
+
     /// Which ranks are busy, and whether the worker is.
     pub fn busy(&self, thresholds: &Thresholds, now: Instant, ttl: Duration) -> Busy {
         if thresholds.is_empty() {

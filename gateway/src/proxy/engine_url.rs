@@ -68,22 +68,33 @@ impl fmt::Display for EngineUrl {
 }
 
 impl EngineUrl {
-    /// Whether a listener at `listener` on this machine is found there. A name that
-    /// cannot be looked up is nobody's.
+    /// The host: a name, or an address without brackets.
     #[must_use]
-    pub fn leads_to(&self, listener: SocketAddr) -> bool {
+    pub fn host(&self) -> &str {
+        self.authority.host().trim_matches(['[', ']'])
+    }
+
+    /// The port, or the scheme's own.
+    #[must_use]
+    pub fn port(&self) -> u16 {
         let default = if self.scheme == Scheme::HTTPS {
             443
         } else {
             80
         };
-        let port = self.authority.port_u16().unwrap_or(default);
+        self.authority.port_u16().unwrap_or(default)
+    }
+
+    /// Whether a listener at `listener` on this machine is found there. A name that
+    /// cannot be looked up is nobody's.
+    #[must_use]
+    pub fn leads_to(&self, listener: SocketAddr) -> bool {
+        let port = self.port();
         // Few names have to be looked up.
         if port != listener.port() {
             return false;
         }
-        let host = self.authority.host().trim_matches(['[', ']']);
-        let found = (host, port).to_socket_addrs();
+        let found = (self.host(), port).to_socket_addrs();
         found.is_ok_and(|mut found| found.any(|addr| reaches(addr.ip(), listener.ip())))
     }
 

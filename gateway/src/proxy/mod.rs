@@ -31,6 +31,7 @@ pub mod engine_url;
 pub mod first_token;
 pub mod headers;
 pub mod member;
+pub mod models;
 pub mod paced;
 pub mod patience;
 pub(crate) mod pieces;

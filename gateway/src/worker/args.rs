@@ -10,6 +10,7 @@ use super::prefix::parse_prefix;
 use super::routes::GateRoute;
 use super::trust::Trust;
 use crate::cli::values::{address, seconds};
+use crate::cluster::PublishArgs;
 use crate::config::args::parse_max_num_seqs;
 use crate::config::{LimitArgs, Ranks};
 use crate::policy::PolicyFlags;
@@ -121,6 +122,10 @@ pub struct WorkerArgs {
     /// The policy, if there is one.
     #[command(flatten)]
     pub policy: PolicyFlags,
+
+    /// What is said over NATS.
+    #[command(flatten)]
+    pub cluster: PublishArgs,
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::known::KnownEngine;
 use super::refusal::{OVERLOADED, has_body, parse_status};
 use super::routes::GateRoute;
 use super::trust::Trust;
+use crate::cluster::PublishConfig;
 use crate::policy::PolicyConfig;
 use crate::proxy::engine::EngineUrl;
 
@@ -89,6 +90,8 @@ pub struct WorkerConfig {
     pub legacy_metrics: bool,
     /// What decides before the gate does, if anything.
     pub policy: Option<PolicyConfig>,
+    /// What is said over NATS, if anything.
+    pub cluster: Option<PublishConfig>,
 }
 
 impl WorkerConfig {
@@ -117,6 +120,7 @@ impl WorkerConfig {
             metrics_prefix: tidegate::metrics::PREFIX.to_owned(),
             legacy_metrics: false,
             policy: None,
+            cluster: None,
         }
     }
 
@@ -141,6 +145,8 @@ impl WorkerConfig {
                 return Err(ConfigError::Setting(said));
             }
         }
+        let cluster = args.cluster.config(args.listen);
+        let cluster = cluster.map_err(|error| ConfigError::Setting(error.to_string()))?;
         resolved.log();
         Ok(Self {
             listen: args.listen,
@@ -165,6 +171,7 @@ impl WorkerConfig {
             metrics_prefix: args.metrics_prefix,
             legacy_metrics: args.legacy_metrics,
             policy: PolicyConfig::from_flags(args.policy)?,
+            cluster,
             ..Self::new(args.engine_url)
         })
     }

@@ -27,9 +27,12 @@ pub(super) async fn forward(
     shared: &Shared,
     head: request::Parts,
     mut body: RequestBody,
-    slot: Option<Slot>,
+    mut slot: Option<Slot>,
     named: &Named,
 ) -> Answer {
+    if let (Some(slot), Some(cluster)) = (&mut slot, &shared.cluster) {
+        slot.reads(&cluster.prompts, &head.headers);
+    }
     let mut silence = shared.engine_idle_timeout.map(Silence::new);
     if let Some(silence) = &silence {
         body.tell(silence.upload());

@@ -10,6 +10,7 @@ use tidegate::{Gate, Lane};
 use super::error::ConfigError;
 use super::legacy;
 use super::prefix::parse_prefix;
+use crate::cluster::Counts;
 use crate::policy::Layer;
 
 /// Upper bounds of the queue wait's buckets, in seconds: 12 from 1 ms to 60 s,
@@ -106,10 +107,13 @@ impl Metrics {
     }
 
     /// Everything as it is now, in Prometheus' text format.
-    pub(super) fn render(&self, policy: Option<&Layer>) -> String {
+    pub(super) fn render(&self, policy: Option<&Layer>, cluster: Option<&Counts>) -> String {
         self.gate.publish(&self.recorder, &self.prefix);
         if let Some(policy) = policy {
             policy.publish(&self.recorder, &self.prefix);
+        }
+        if let Some(cluster) = cluster {
+            cluster.publish(&self.recorder, &self.prefix);
         }
         let seen = self.gate.snapshot();
         for lane in &seen.lanes {
@@ -146,7 +150,7 @@ mod tests {
         })
         .unwrap();
         let metrics = Metrics::new(gate, "p_", Some("decode"), false, false).unwrap();
-        let text = metrics.render(None);
+        let text = metrics.render(None, None);
         let count = "p_queue_wait_seconds_count{worker_type=\"decode\",dp_rank=\"4\"}";
         assert!(text.contains(&format!("{count} 0\n")), "{text}");
         assert!(
@@ -156,12 +160,12 @@ mod tests {
         let fallback = "p_engine_request_limit_is_fallback{worker_type=\"decode\"} ";
         assert!(text.contains(&format!("{fallback}1\n")), "{text}");
         metrics.engine_reported();
-        let text = metrics.render(None);
+        let text = metrics.render(None, None);
         assert!(text.contains(&format!("{fallback}0\n")), "{text}");
 
         metrics.waited(Lane::Rank(4), Duration::from_millis(10));
         metrics.upkeep();
-        let text = metrics.render(None);
+        let text = metrics.render(None, None);
         assert!(text.contains(&format!("{count} 1\n")), "{text}");
         assert_eq!(
             text.matches("_bucket{worker_type=\"decode\",dp_rank=\"4\"")
@@ -206,13 +210,13 @@ mod tests {
         metrics.waited(Lane::Unspecified, Duration::MAX);
         metrics.upkeep();
         let permit = gate.try_admit(None).unwrap();
-        let text = metrics.render(None);
+        let text = metrics.render(None, None);
         let line = "p_engine_request_count{dp_rank=\"unspecified\"} 1\n";
         assert!(text.contains(line), "{text}");
         assert!(gate.try_admit(None).is_err());
         drop(permit);
         drop(gate.try_admit(None).unwrap());
-        let text = metrics.render(None);
+        let text = metrics.render(None, None);
         assert!(
             text.contains("p_request_receive_total{dp_rank=\"unspecified\"} 3\n"),
             "{text}"

@@ -10,6 +10,7 @@
 //! | [`trust`] | which clients are believed |
 //! | [`routes`] | which requests are gated |
 //! | [`slot`] | what an admitted request holds, and how fast it comes back |
+//! | `prompts` | prompt tokens in the engine |
 //! | `told` | answers that began before admission |
 //! | `answer`, [`refusal`] | what the worker says itself |
 //! | [`args`], [`config`] | flags, and everything that makes a worker |
@@ -17,6 +18,7 @@
 //! | `shared` | what every request needs |
 //! | `pages` | where engines tell their size |
 //! | [`report`] | how the gate learns the engine's size |
+//! | `telling` | what is told over NATS |
 //! | `own` | the worker's own routes |
 //! | `decision` | what the gate decided, in the log |
 //! | `waiting` | a request that waits at the gate |
@@ -40,11 +42,13 @@ mod own;
 mod pages;
 pub mod prefix;
 mod progress;
+mod prompts;
 pub mod refusal;
 pub mod report;
 pub mod routes;
 mod shared;
 pub mod slot;
+mod telling;
 mod told;
 pub mod trust;
 mod waiting;
@@ -68,6 +72,8 @@ pub use trust::Trust;
 
 use crate::cli::files;
 use crate::cli::sparing::Sparing;
+use crate::cluster::counts::{Counts, Side};
+use crate::cluster::publish::Publisher;
 use crate::policy::{self, Layer, Sampling};
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::{Engine, Reuse};
@@ -77,6 +83,7 @@ use metrics::Metrics;
 use routes::Routes;
 use shared::Shared;
 use slot::Drain;
+use telling::{Cluster, Parts};
 
 /// How often rates and histograms are brought up to date.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -92,6 +99,7 @@ pub struct Worker {
     addr: SocketAddr,
     admin_addr: Option<SocketAddr>,
     shared: Arc<Shared>,
+    publisher: Option<Arc<Publisher>>,
     tasks: Arc<Tasks>,
     drain_timeout: Duration,
     _stop_on_drop: DropGuard,
@@ -160,6 +168,10 @@ impl Worker {
             ask_again: config.ask_again,
             draining: AtomicBool::new(false),
             cut: CancellationToken::new(),
+            cluster: config.cluster.is_some().then(|| Cluster {
+                counts: Arc::new(Counts::new(Side::Says)),
+                prompts: Arc::default(),
+            }),
         });
         let listener = serve::listen(config.listen)?;
         let addr = listener.local_addr()?;
@@ -200,6 +212,14 @@ impl Worker {
             spawn_until_stopped(&tasks, policy::keep(Arc::clone(policy)));
             spawn_until_stopped(&tasks, policy::sample(Arc::clone(policy), sampling));
         }
+        let mut publisher = None;
+        if let (Some(cluster), Some(config_of)) = (&shared.cluster, config.cluster) {
+            let parts = Parts::new(&shared, cluster, config_of, config.worker_type, addr)?;
+            let (told, says) = (parts.told, Arc::clone(&parts.publisher));
+            spawn_until_stopped(&tasks, async move { told.read().await });
+            spawn_until_stopped(&tasks, async move { says.run().await });
+            publisher = Some(parts.publisher);
+        }
         info!(%addr, engine = %shared.engine.url(), "worker listens");
         if let Some(addr) = admin_addr {
             info!(%addr, "worker listens for operations");
@@ -208,6 +228,7 @@ impl Worker {
             addr,
             admin_addr,
             shared,
+            publisher,
             drain_timeout: config.drain_timeout,
             _stop_on_drop: tasks.stop.clone().drop_guard(),
             tasks,
@@ -249,6 +270,10 @@ impl Worker {
     /// have the configured time. What has no answer then, queued or in the engine,
     /// gets 503 as well, and answers on their way are cut off. Dropping the future cuts everything off at once.
     pub async fn shutdown(self) {
+        // Frontends hear of it before anyone is turned away.
+        if let Some(publisher) = &self.publisher {
+            publisher.leave().await;
+        }
         self.shared.draining.store(true, Ordering::Relaxed);
         self.tasks.drain.cancel();
         self.tasks.old.close();

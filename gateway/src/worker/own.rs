@@ -39,11 +39,10 @@ pub(super) async fn only(shared: Arc<Shared>, request: Request<Incoming>) -> Ans
 
 /// Everything measured, as it is now.
 fn metrics(shared: &Shared) -> Answer {
-    own(
-        StatusCode::OK,
-        METRICS_KIND,
-        shared.metrics.render(shared.policy.as_deref()),
-    )
+    let cluster = shared.cluster.as_ref();
+    let cluster = cluster.map(|cluster| cluster.counts.as_ref());
+    let page = shared.metrics.render(shared.policy.as_deref(), cluster);
+    own(StatusCode::OK, METRICS_KIND, page)
 }
 
 /// This process is alive, whatever the engine does.

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::metrics::Metrics;
 use super::routes::Routes;
 use super::slot::Drain;
+use super::telling::Cluster;
 use super::trust::Trust;
 use crate::cli::sparing::Sparing;
 use crate::policy::Layer;
@@ -44,6 +45,8 @@ pub(super) struct Shared {
     pub(super) engine_warnings: Sparing,
     /// How often an engine whose size is known is asked for it again.
     pub(super) ask_again: Duration,
+    /// What is counted for NATS, if it is used.
+    pub(super) cluster: Option<Cluster>,
     /// New gated requests are turned away.
     pub(super) draining: AtomicBool,
     /// Requests without an answer get a last one: there will be none from the engine.

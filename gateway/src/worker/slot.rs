@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use http::HeaderMap;
 use tidegate::{Counts, Lane, OwnedPermit};
 
+use super::prompts::{Prompt, Prompts};
 use crate::policy::Inside;
 use crate::proxy::relay::Hold;
 
@@ -16,6 +18,8 @@ pub struct Slot {
     /// What it is to the policy. Below the permit: whoever hears that it ended finds
     /// the room that it left.
     inside: Option<Inside>,
+    /// Its part of the prompt tokens that the engine reads, if they are counted.
+    prompt: Option<Prompt>,
     /// Events that have passed: about as many tokens.
     events: u64,
     drain: Arc<Drain>,
@@ -27,6 +31,7 @@ impl Slot {
         Self {
             permit,
             inside: None,
+            prompt: None,
             events: 0,
             drain,
         }
@@ -38,6 +43,12 @@ impl Slot {
         self
     }
 
+    /// Its prompt, of a request with these headers, counts among `prompts` until its first
+    /// token.
+    pub(super) fn reads(&mut self, prompts: &Arc<Prompts>, headers: &HeaderMap) {
+        self.prompt = Some(prompts.enters(self.permit.lane(), headers));
+    }
+
     /// The engine answered with an error: there is nothing to learn from it.
     pub(super) fn failed(&mut self) {
         self.inside = None;
@@ -47,6 +58,7 @@ impl Slot {
 impl Hold for Slot {
     fn first_token(&mut self) {
         self.permit.first_token();
+        self.prompt = None;
         if let Some(inside) = &mut self.inside {
             inside.first_token();
         }
