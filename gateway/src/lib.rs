@@ -11,6 +11,7 @@
 //! | [`proxy`] | what stands between a client and an engine |
 //! | [`server`] | what worker and frontend have in common |
 //! | [`scrape`] | metrics of others, read |
+//! | [`page`] | the built-in page of worker and frontend |
 //! | [`engine`] | a simulated engine |
 //! | [`policy`] | the policy's file, and the layer before a gate that follows it |
 //! | [`worker`] | the gate in front of an engine |
@@ -29,6 +30,7 @@ pub mod engine;
 pub mod frontend;
 pub mod load;
 pub mod monitor;
+pub mod page;
 pub mod policy;
 pub mod program;
 pub mod proxy;

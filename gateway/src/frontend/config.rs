@@ -54,6 +54,8 @@ pub struct FrontendConfig {
     pub client_timeout: Duration,
     /// Which clients may claim something.
     pub trust: Trust,
+    /// Which clients may look at the page beside the routes of requests.
+    pub page: Trust,
     /// Where the routes for operations are, if not beside the others.
     pub admin_listen: Option<SocketAddr>,
 }
@@ -81,6 +83,7 @@ impl FrontendConfig {
             client_timeout: Duration::from_secs(60),
             trust: Trust::Loopback,
             admin_listen: None,
+            page: Trust::Loopback,
         }
     }
 
@@ -123,6 +126,7 @@ impl FrontendConfig {
             client_timeout: args.client_timeout,
             trust: args.trust_admission_headers,
             admin_listen: args.admin_listen,
+            page: args.page,
             ..Self::new(args.workers)
         })
     }

@@ -26,6 +26,7 @@
 //! | `route` | a request's way: who gets it, and who gets it next |
 //! | `own` | the frontend's own routes |
 //! | `handle` | a request's way in |
+//! | `seen` | what the page shows |
 
 mod answer;
 pub mod args;
@@ -49,6 +50,7 @@ pub mod pick;
 mod record;
 mod refusal;
 mod route;
+mod seen;
 mod shared;
 mod tallies;
 pub mod tokens;
@@ -79,6 +81,7 @@ use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::EngineUrl;
 use crate::server::serve::{self, Purpose, Tasks};
 use crate::server::url_of;
+use crate::worker::Trust;
 use crate::worker::routes::Routes;
 use members::Members;
 use metrics::Metrics;
@@ -120,6 +123,7 @@ impl Frontend {
             picker: Picker::new(config.router_mode, block_size, config.seed),
             monitor,
             metrics: Arc::new(Metrics::new().map_err(io::Error::other)?),
+            decisions: Arc::default(),
             routes: Routes::new(config.routes),
             budget: BufferBudget::new(config.buffer_budget),
             max_body: config.max_body,
@@ -140,7 +144,7 @@ impl Frontend {
             shared.members.add(url)?;
         }
         let tasks = Arc::new(Tasks::default());
-        accept(&shared, &tasks, listener, admin);
+        accept(&shared, &tasks, config.page, listener, admin);
         tasks.all.spawn({
             let (shared, stop) = (Arc::clone(&shared), tasks.stop.clone());
             async move {
@@ -247,15 +251,20 @@ pub async fn run(args: FrontendArgs, shutdown: CancellationToken) -> io::Result<
 fn accept(
     shared: &Arc<Shared>,
     tasks: &Arc<Tasks>,
+    shown: Trust,
     listener: TcpListener,
     admin: Option<TcpListener>,
 ) {
     let patience = shared.client_timeout;
+    let page = seen::page(shared, tasks.drain.clone());
     let answer = {
-        let shared = Arc::clone(shared);
+        let (shared, page) = (Arc::clone(shared), page.clone());
         move |request, peer| {
             let trusted = shared.trust.covers(peer);
-            handle::handle(Arc::clone(&shared), request, trusted)
+            let seen = !shared.own_apart && shown.covers(peer);
+            let (shared, page) = (Arc::clone(&shared), page.clone());
+            let next = move |request| handle::handle(shared, request, trusted);
+            async move { page.or(seen, request, next).await }
         }
     };
     let of = Arc::clone(tasks);
@@ -264,8 +273,9 @@ fn accept(
     if let Some(listener) = admin {
         let shared = Arc::clone(shared);
         let answer = move |request, _| {
-            let shared = Arc::clone(&shared);
-            async move { own::only(&shared, request).await }
+            let (shared, page) = (Arc::clone(&shared), page.clone());
+            let next = move |request| async move { own::only(&shared, request).await };
+            async move { page.or(shown != Trust::None, request, next).await }
         };
         let of = Arc::clone(tasks);
         let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);

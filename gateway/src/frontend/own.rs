@@ -90,7 +90,7 @@ pub(super) async fn only(shared: &Shared, request: Request<Incoming>) -> Answer 
     match Own::of(request.uri()).filter(|route| is_there(shared, route)) {
         Some(route) if route.is_operational() => answer(shared, route, request).await,
         _ => {
-            let message = "only /metrics, /health, /ready and /busy_threshold are here";
+            let message = "only /metrics, /health, /ready, /busy_threshold and /tidegate/ are here";
             error(StatusCode::NOT_FOUND, message)
         }
     }
@@ -150,13 +150,14 @@ fn ready(shared: &Shared) -> Answer {
 }
 
 fn metrics(shared: &Shared) -> Answer {
+    own(StatusCode::OK, METRICS_KIND, page(shared))
+}
+
+/// Everything measured, as it is now.
+pub(super) fn page(shared: &Shared) -> String {
     let members = shared.members.all();
     let page = shared.metrics.render(members.iter().map(AsRef::as_ref));
-    own(
-        StatusCode::OK,
-        METRICS_KIND,
-        page + &shared.monitor.render(),
-    )
+    page + &shared.monitor.render()
 }
 
 async fn busy_threshold(shared: &Shared, request: Request<Incoming>) -> Answer {

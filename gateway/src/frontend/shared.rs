@@ -11,6 +11,7 @@ use super::metrics::Metrics;
 use super::pick::Picker;
 use crate::cli::sparing::Sparing;
 use crate::monitor::Monitor;
+use crate::page::Decisions;
 use crate::proxy::budget::BufferBudget;
 use crate::worker::Trust;
 use crate::worker::routes::Routes;
@@ -22,6 +23,8 @@ pub(super) struct Shared {
     pub(super) monitor: Monitor,
     pub(super) picker: Picker,
     pub(super) metrics: Arc<Metrics>,
+    /// The last decisions, for the page.
+    pub(super) decisions: Arc<Decisions>,
     /// Knows what `--route` adds.
     pub(super) routes: Routes,
     /// For bodies that are held until their answers begin.

@@ -13,6 +13,7 @@ use super::routes::Routes;
 use super::slot::Drain;
 use super::trust::Trust;
 use crate::cli::sparing::Sparing;
+use crate::page::Decisions;
 use crate::policy::Layer;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::{Engine, Reuse};
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     pub(super) engine: Engine,
     pub(super) routes: Routes,
     pub(super) metrics: Metrics,
+    /// The last decisions, for the page.
+    pub(super) decisions: Arc<Decisions>,
     pub(super) drain: Arc<Drain>,
     pub(super) budget: BufferBudget,
     pub(super) overload_status: StatusCode,
