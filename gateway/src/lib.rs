@@ -21,6 +21,7 @@
 //! | [`load`] | a load generator |
 //! | [`simulate`](mod@simulate) | a worker in virtual time |
 //! | [`demo`] | engines, workers and load in one process |
+//! | [`top`] | workers and frontends, watched in a terminal |
 //! | [`program`] | the command line |
 
 pub mod cli;
@@ -38,6 +39,7 @@ pub mod scrape;
 pub mod server;
 pub mod simulate;
 pub mod size;
+pub mod top;
 pub mod worker;
 
 /// The README's examples, compiled and run as documentation tests.
