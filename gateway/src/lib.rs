@@ -11,6 +11,7 @@
 //! | [`proxy`] | what stands between a client and an engine |
 //! | [`server`] | what worker and frontend have in common |
 //! | [`scrape`] | metrics of others, read |
+//! | [`page`] | the built-in page of worker and frontend |
 //! | [`engine`] | a simulated engine |
 //! | [`policy`] | the policy's file, and the layer before a gate that follows it |
 //! | [`monitor`](mod@monitor) | the load of workers, and which are busy |
@@ -21,6 +22,7 @@
 //! | [`load`] | a load generator |
 //! | [`simulate`](mod@simulate) | a worker in virtual time |
 //! | [`demo`] | engines, workers and load in one process |
+//! | [`top`] | workers and frontends, watched in a terminal |
 //! | [`program`] | the command line |
 
 pub mod cli;
@@ -31,6 +33,7 @@ pub mod engine;
 pub mod frontend;
 pub mod load;
 pub mod monitor;
+pub mod page;
 pub mod policy;
 pub mod program;
 pub mod proxy;
@@ -38,6 +41,7 @@ pub mod scrape;
 pub mod server;
 pub mod simulate;
 pub mod size;
+pub mod top;
 pub mod worker;
 
 /// The README's examples, compiled and run as documentation tests.

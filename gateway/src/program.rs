@@ -25,6 +25,7 @@ use crate::load::{self, command::LoadArgs};
 use crate::policy::{self, PolicyArgs};
 use crate::simulate::{self, SimulateArgs};
 use crate::size::command::{self as sizing, SizeArgs};
+use crate::top::{self, TopArgs};
 use crate::worker::{self, WorkerArgs};
 
 /// Admission control for inference workers.
@@ -83,6 +84,13 @@ enum Command {
     /// load that meets your latency target, with limits so high that nothing queues.
     #[command(after_help = help::SIZE)]
     Size(SizeArgs),
+
+    /// Watch workers and frontends in a terminal.
+    ///
+    /// The three axes, each rank against its limits, the frontend's workers and why they
+    /// are busy, and refusals by reason, from /metrics alone. q leaves.
+    #[command(after_help = help::TOP)]
+    Top(TopArgs),
 
     /// Start a simulated inference engine: no GPU, the step times of one.
     ///
@@ -177,6 +185,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             ended.map_err(|error| Failure::listening(address, "--listen", &error))
         }),
         Some(Command::Size(args)) => with_stop(async |stop| sizing::run(&args, &stop).await),
+        Some(Command::Top(args)) => with_stop(async |stop| top::run(&args, &stop).await),
         Some(Command::Load(args)) => with_stop(async |stop| {
             let tally = load::command::run(&args, &stop).await?;
             print(&format!("What became of the requests\n{tally}"))?;

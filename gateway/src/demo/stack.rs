@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tidegate::Gate;
+use tidegate_policy::file;
+use tidegate_policy::shadow::Mode;
 use tokio::time::{sleep, timeout};
 
 use super::ports::{Moved, loopback, start_on};
@@ -12,6 +14,7 @@ use crate::engine::batch::BatchConfig;
 use crate::engine::{Engine, EngineConfig};
 use crate::frontend::{Frontend, FrontendConfig, Tallies};
 use crate::load::client::{Target, TargetError};
+use crate::policy::PolicyConfig;
 use crate::proxy::engine::EngineUrl;
 use crate::worker::{Worker, WorkerConfig};
 
@@ -29,6 +32,8 @@ pub const RANKS: u32 = 2;
 /// Sequences in one rank's batch. So few that a load of a dozen requests a
 /// second fills queues and gets refusals, which is what there is to see.
 const MAX_NUM_SEQS: u32 = 4;
+/// KV blocks of a rank: as few as such a batch half fills.
+const KV_BLOCKS: u32 = 800;
 /// Sequences that all engines run at once.
 #[cfg(test)]
 pub const TOTAL_SEQS: u32 = PAIRS as u32 * RANKS * MAX_NUM_SEQS;
@@ -115,6 +120,7 @@ async fn engine(index: u16, moved: &mut Vec<Moved>) -> Result<Engine, Failure> {
         let defaults = EngineConfig::default();
         let batch = BatchConfig {
             max_num_seqs: MAX_NUM_SEQS,
+            kv_blocks: KV_BLOCKS,
             ..defaults.batch
         };
         let seed = u64::from(index);
@@ -135,13 +141,13 @@ async fn engine(index: u16, moved: &mut Vec<Moved>) -> Result<Engine, Failure> {
 
 async fn worker(index: u16, engine: &Engine, moved: &mut Vec<Moved>) -> Result<Worker, Failure> {
     let engine_url: EngineUrl = engine.url().parse()?;
+    let policy = Some(watching()?);
     let start = async |listen| {
-        let drain_timeout = DRAIN_TIMEOUT;
-        let defaults = WorkerConfig::new(engine_url.clone());
         Worker::start(WorkerConfig {
             listen,
-            drain_timeout,
-            ..defaults
+            drain_timeout: DRAIN_TIMEOUT,
+            policy: policy.clone(),
+            ..WorkerConfig::new(engine_url.clone())
         })
     };
     let wanted = loopback(WORKER_PORT + index);
@@ -149,6 +155,15 @@ async fn worker(index: u16, engine: &Engine, moved: &mut Vec<Moved>) -> Result<W
     informed(worker.gate()).await;
     note(moved, wanted, worker.addr());
     Ok(worker)
+}
+
+/// The default policy, which only observes: it reads the engine's state and knows
+/// what clients get, which the page shows, and leaves every decision to the gate.
+fn watching() -> Result<PolicyConfig, Failure> {
+    Ok(PolicyConfig {
+        mode: Mode::Observe,
+        ..PolicyConfig::new(file::parse(file::DEFAULT)?)
+    })
 }
 
 async fn frontend(pairs: &[Pair], moved: &mut Vec<Moved>) -> Result<Frontend, Failure> {

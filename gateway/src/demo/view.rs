@@ -9,6 +9,7 @@ use super::stack::Stack;
 use crate::frontend::hops::Ended;
 use crate::frontend::{Outcome, Tallies};
 use crate::load::Tally;
+use crate::page;
 
 /// The opening: what runs, how to talk to it, and what to look for.
 pub fn opening(stack: &Stack, load: Option<f64>) -> String {
@@ -36,6 +37,8 @@ pub fn opening(stack: &Stack, load: Option<f64>) -> String {
         out.push('\n');
     }
     let url = stack.frontend.url();
+    let _ = writeln!(out, "Watch it in a browser:  {url}{}", page::serve::PATH);
+    let _ = writeln!(out, "or in a terminal:       tidegate top --url {url}\n");
     let _ = writeln!(out, "  frontend {url}");
     for pair in &stack.pairs {
         let (worker, engine) = (pair.worker.url(), pair.engine.url());

@@ -79,6 +79,12 @@ pub struct FrontendArgs {
     #[arg(long, value_enum, value_name = "CLIENTS", num_args = 0..=1, default_value = "loopback", default_missing_value = "all")]
     pub trust_admission_headers: Trust,
 
+    /// Who may look at the page (/tidegate/; and / where nobody else has anything there)
+    /// at --listen. At --admin-listen, where it then is instead, it is everyone who gets
+    /// there, or no one.
+    #[arg(long, value_enum, value_name = "CLIENTS", default_value = "loopback")]
+    pub page: Trust,
+
     /// Where to answer /metrics, /health, /ready and /busy_threshold instead of at
     /// --listen.
     #[arg(long, value_name = "ADDRESS", allow_negative_numbers = true, value_parser = address)]

@@ -56,6 +56,8 @@ pub struct FrontendConfig {
     pub client_timeout: Duration,
     /// Which clients may claim something.
     pub trust: Trust,
+    /// Which clients may look at the page beside the routes of requests.
+    pub page: Trust,
     /// Where the routes for operations are, if not beside the others.
     pub admin_listen: Option<SocketAddr>,
     /// The policy by which requests are held while all workers are busy.
@@ -89,6 +91,7 @@ impl FrontendConfig {
             admin_listen: None,
             policy: None,
             cluster: None,
+            page: Trust::Loopback,
         }
     }
 
@@ -136,6 +139,7 @@ impl FrontendConfig {
             admin_listen: args.admin_listen,
             policy,
             cluster: args.cluster.config(!args.workers.is_empty())?,
+            page: args.page,
             ..Self::new(args.workers)
         })
     }

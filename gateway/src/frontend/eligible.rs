@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::member::Member;
 use super::models::Served;
-use crate::monitor::Busy;
+use crate::monitor::{Busy, Threshold};
 
 /// What counts for one worker about one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,52 @@ pub(super) enum Standing {
     Unwell,
     /// It had this request already.
     Tried,
+}
+
+impl Standing {
+    /// Those that say something of a worker beside any request.
+    pub(super) const SHOWN: [Self; 4] = [Self::Free, Self::Busy, Self::Marked, Self::Unwell];
+
+    /// The metrics label.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Busy => "busy",
+            Self::Marked => "marked",
+            Self::Unwell => "unwell",
+            Self::Tried => "tried",
+        }
+    }
+}
+
+impl Member {
+    /// How it stands now: busy if it is so for a model that it serves.
+    pub(super) fn standing(&self, now: Instant) -> Standing {
+        let busy = |model: &String| self.watched.busy(model).worker;
+        let busy = Busy {
+            worker: self.models().iter().any(busy),
+            ranks: Vec::new(),
+        };
+        standing(self, &busy, &[], now)
+    }
+
+    /// How many of its ranks are over each threshold, for the model of which that is most.
+    pub(super) fn ranks_over(&self) -> [(Threshold, usize); Threshold::ALL.len()] {
+        let models = self.models();
+        Threshold::ALL.map(|threshold| {
+            let over = |model: &String| self.watched.ranks_over(threshold, model);
+            (threshold, models.iter().map(over).max().unwrap_or(0))
+        })
+    }
+
+    /// What it lists, or no name, which stands for anything.
+    fn models(&self) -> Vec<String> {
+        let listed: Vec<String> = self.served().names().cloned().collect();
+        match listed.is_empty() {
+            true => vec![String::new()],
+            false => listed,
+        }
+    }
 }
 
 /// Who serves a model, as far as the workers have told.

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use tokio::time::Instant;
 
+use super::eligible::Standing;
 use super::hops::Ended;
 use super::member::Member;
 use super::record::Outcome;
@@ -26,6 +28,8 @@ const HEALTHY: &str = "dynamo_frontend_worker_healthy";
 /// What a policy's series begin with.
 pub(super) const PREFIX: &str = "dynamo_frontend_";
 const WAIT: &str = "dynamo_frontend_policy_wait_seconds";
+const STATE: &str = "dynamo_frontend_worker_state";
+const OVER: &str = "dynamo_frontend_worker_ranks_over_threshold";
 const HOPS: &str = "dynamo_frontend_worker_requests_total";
 
 /// Upper bounds of the latencies' buckets, in seconds: from 1 ms to 10 min.
@@ -201,6 +205,16 @@ fn made_anew<'a>(members: impl Iterator<Item = &'a Member>, cluster: Option<&Cou
         None,
         SharedString::const_str("1 while the worker answers and gets requests"),
     );
+    recorder.describe_gauge(
+        KeyName::from_const_str(STATE),
+        None,
+        SharedString::const_str("1 for what the worker is now: free, busy by a threshold, marked by a refusal of a moment ago, or unwell"),
+    );
+    recorder.describe_gauge(
+        KeyName::from_const_str(OVER),
+        None,
+        SharedString::const_str("Ranks of the worker that are over this threshold"),
+    );
     recorder.describe_counter(
         KeyName::from_const_str(HOPS),
         None,
@@ -213,6 +227,19 @@ fn made_anew<'a>(members: impl Iterator<Item = &'a Member>, cluster: Option<&Cou
         recorder
             .register_gauge(&key, &METADATA)
             .set(f64::from(u8::from(member.is_well())));
+        let now = member.standing(Instant::now());
+        for standing in Standing::SHOWN {
+            let state = Label::from_static_parts("state", standing.label());
+            let key = Key::from_parts(KeyName::from_const_str(STATE), vec![id.clone(), state]);
+            recorder
+                .register_gauge(&key, &METADATA)
+                .set(f64::from(u8::from(standing == now)));
+        }
+        for (threshold, over) in member.ranks_over() {
+            let name = Label::from_static_parts("threshold", threshold.name());
+            let key = Key::from_parts(KeyName::from_const_str(OVER), vec![id.clone(), name]);
+            recorder.register_gauge(&key, &METADATA).set(over as f64);
+        }
         for ended in Ended::ALL {
             let result = Label::from_static_parts("result", ended.label());
             let key = Key::from_parts(KeyName::from_const_str(HOPS), vec![id.clone(), result]);

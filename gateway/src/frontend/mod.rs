@@ -30,6 +30,7 @@
 //! | `hold` | the same with a policy, which may hold it first |
 //! | `own` | the frontend's own routes |
 //! | `handle` | a request's way in |
+//! | `seen` | what the page shows |
 
 mod answer;
 pub mod args;
@@ -56,6 +57,7 @@ mod policies;
 mod record;
 mod refusal;
 mod route;
+mod seen;
 mod shared;
 mod tallies;
 pub mod tokens;
@@ -91,6 +93,7 @@ use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::EngineUrl;
 use crate::server::serve::{self, Purpose, Tasks};
 use crate::server::url_of;
+use crate::worker::Trust;
 use crate::worker::routes::Routes;
 use members::Members;
 use metrics::Metrics;
@@ -140,6 +143,7 @@ impl Frontend {
             policy,
             monitor,
             metrics: Arc::new(Metrics::new().map_err(io::Error::other)?),
+            decisions: Arc::default(),
             routes: Routes::new(config.routes),
             budget: BufferBudget::new(config.buffer_budget),
             max_body: config.max_body,
@@ -165,7 +169,7 @@ impl Frontend {
             shared.members.add(url)?;
         }
         let tasks = Arc::new(Tasks::default());
-        accept(&shared, &tasks, listener, admin);
+        accept(&shared, &tasks, config.page, listener, admin);
         tasks.all.spawn({
             let (shared, stop) = (Arc::clone(&shared), tasks.stop.clone());
             async move {
@@ -304,15 +308,20 @@ pub async fn run(args: FrontendArgs, shutdown: CancellationToken) -> io::Result<
 fn accept(
     shared: &Arc<Shared>,
     tasks: &Arc<Tasks>,
+    shown: Trust,
     listener: TcpListener,
     admin: Option<TcpListener>,
 ) {
     let patience = shared.client_timeout;
+    let page = seen::page(shared, tasks.drain.clone());
     let answer = {
-        let shared = Arc::clone(shared);
+        let (shared, page) = (Arc::clone(shared), page.clone());
         move |request, peer| {
             let trusted = shared.trust.covers(peer);
-            handle::handle(Arc::clone(&shared), request, trusted)
+            let seen = !shared.own_apart && shown.covers(peer);
+            let (shared, page) = (Arc::clone(&shared), page.clone());
+            let next = move |request| handle::handle(shared, request, trusted);
+            async move { page.or(seen, request, next).await }
         }
     };
     let of = Arc::clone(tasks);
@@ -321,8 +330,9 @@ fn accept(
     if let Some(listener) = admin {
         let shared = Arc::clone(shared);
         let answer = move |request, _| {
-            let shared = Arc::clone(&shared);
-            async move { own::only(&shared, request).await }
+            let (shared, page) = (Arc::clone(&shared), page.clone());
+            let next = move |request| async move { own::only(&shared, request).await };
+            async move { page.or(shown != Trust::None, request, next).await }
         };
         let of = Arc::clone(tasks);
         let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);

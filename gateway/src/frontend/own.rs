@@ -91,7 +91,7 @@ pub(super) async fn only(shared: &Shared, request: Request<Incoming>) -> Answer 
     match Own::of(request.uri()).filter(|route| is_there(shared, route)) {
         Some(route) if route.is_operational() => answer(shared, route, request).await,
         _ => {
-            let message = "only /metrics, /health, /ready and /busy_threshold are here";
+            let message = "only /metrics, /health, /ready, /busy_threshold and /tidegate/ are here";
             error(StatusCode::NOT_FOUND, message)
         }
     }
@@ -151,6 +151,11 @@ fn ready(shared: &Shared) -> Answer {
 }
 
 fn metrics(shared: &Shared) -> Answer {
+    own(StatusCode::OK, METRICS_KIND, page(shared))
+}
+
+/// Everything measured, as it is now.
+pub(super) fn page(shared: &Shared) -> String {
     let members = shared.members.all();
     if let Some(policy) = &shared.policy {
         // Each model's series are there from the start, at 0.
@@ -161,11 +166,7 @@ fn metrics(shared: &Shared) -> Answer {
     let cluster = shared.cluster.as_deref();
     let workers = members.iter().map(AsRef::as_ref);
     let page = shared.metrics.render(workers, cluster);
-    own(
-        StatusCode::OK,
-        METRICS_KIND,
-        page + &shared.monitor.render(),
-    )
+    page + &shared.monitor.render()
 }
 
 async fn busy_threshold(shared: &Shared, request: Request<Incoming>) -> Answer {

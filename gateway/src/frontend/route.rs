@@ -99,7 +99,10 @@ pub(super) async fn route(
             history.tried.push(member.id);
         }
         match attempt(shared, sending, hand).await {
-            Tried::Answered(answer) => return answer,
+            Tried::Answered(answer) => {
+                sent(shared, &history, answer.status());
+                return answer;
+            }
             Tried::Unreachable => {}
             Tried::Refused(refusal) => {
                 if history.refused.replace(refusal).is_some() {
@@ -122,6 +125,16 @@ fn nobody(shared: &Shared, sending: &Sending<'_>, counts: Counts, history: Histo
     let record = sending.record;
     if history.refused.is_some() || counts.busy + counts.marked > 0 {
         record.ends(Outcome::Rejected);
+        shared.decisions.note("refused", None, || {
+            let Counts {
+                busy,
+                marked,
+                unwell,
+            } = counts;
+            let refused = marked + usize::from(history.refused.is_some());
+            let why = format!("{busy} busy, {refused} refused lately, {unwell} do not answer");
+            ("every worker".to_owned(), why)
+        });
         let (status, refusal) = (shared.overload_status, history.refused.as_ref());
         return answer::overloaded(status, counts, refusal, shared.retry_after);
     }
@@ -135,4 +148,24 @@ fn nobody(shared: &Shared, sending: &Sending<'_>, counts: Counts, history: Histo
         _ => "no worker that serves this model answers",
     };
     answer::unavailable(why)
+}
+
+/// Tells the page who answered, after whom.
+fn sent(shared: &Shared, history: &History, status: http::StatusCode) {
+    shared.decisions.note("answered", None, || {
+        let (last, before) = match history.tried.split_last() {
+            Some((last, before)) => (last.to_string(), before),
+            None => (String::new(), &[][..]),
+        };
+        let before: Vec<String> = before.iter().map(u64::to_string).collect();
+        let why = match before.is_empty() {
+            true => format!("status {}", status.as_u16()),
+            false => format!(
+                "status {}, after worker {}",
+                status.as_u16(),
+                before.join(", ")
+            ),
+        };
+        (format!("worker {last}"), why)
+    });
 }

@@ -13,6 +13,7 @@ use super::policies::Policies;
 use crate::cli::sparing::Sparing;
 use crate::cluster::Counts;
 use crate::monitor::Monitor;
+use crate::page::Decisions;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::EngineUrl;
 use crate::worker::Trust;
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) monitor: Monitor,
     pub(super) picker: Arc<Picker>,
     pub(super) metrics: Arc<Metrics>,
+    /// The last decisions, for the page.
+    pub(super) decisions: Arc<Decisions>,
     /// Knows what `--route` adds.
     pub(super) routes: Routes,
     /// For bodies that are held until their answers begin.

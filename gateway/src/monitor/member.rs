@@ -99,6 +99,15 @@ impl Member {
         self.0.state().busy(&thresholds, Instant::now(), ttl)
     }
 
+    /// How many of its ranks are busy by this threshold of `model` alone.
+    #[must_use]
+    pub fn ranks_over(&self, threshold: Threshold, model: &str) -> usize {
+        let alone = threshold.alone(self.0.settings.table.of(model));
+        let ttl = self.0.settings.load_ttl;
+        let busy = self.0.state().busy(&alone, Instant::now(), ttl);
+        busy.ranks.len()
+    }
+
     /// Its load now, by rank.
     #[must_use]
     pub fn load(&self) -> Load {

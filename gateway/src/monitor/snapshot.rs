@@ -54,6 +54,11 @@ const BLOCKS: Metric = (
     "gauge",
     "KV blocks in use, the largest that a source or the own accounting tells",
 );
+const TOTAL_BLOCKS: Metric = (
+    "kv_total_blocks",
+    "gauge",
+    "KV blocks of the rank; no series while that is not known",
+);
 const TOKENS: Metric = (
     "active_prefill_tokens",
     "gauge",
@@ -97,6 +102,15 @@ pub fn render(members: &[MemberSnapshot]) -> String {
             for rank in &member.load.ranks {
                 let labels = format!("dp_rank=\"{}\",{}", rank.rank, labels(member));
                 line(&mut page, metric, &labels, of(rank));
+            }
+        }
+    }
+    head(&mut page, TOTAL_BLOCKS);
+    for member in members {
+        for rank in &member.load.ranks {
+            if let Some(total) = rank.kv_total_blocks {
+                let labels = format!("dp_rank=\"{}\",{}", rank.rank, labels(member));
+                line(&mut page, TOTAL_BLOCKS, &labels, total);
             }
         }
     }

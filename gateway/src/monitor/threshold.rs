@@ -94,6 +94,26 @@ impl Threshold {
         }
     }
 
+    /// Those of `thresholds` that are it: the others unset.
+    #[must_use]
+    pub fn alone(self, thresholds: Thresholds) -> Thresholds {
+        let none = Thresholds::default();
+        match self {
+            Self::DecodeBlocks => Thresholds {
+                active_decode_blocks: thresholds.active_decode_blocks,
+                ..none
+            },
+            Self::PrefillTokens => Thresholds {
+                active_prefill_tokens: thresholds.active_prefill_tokens,
+                ..none
+            },
+            Self::PrefillTokensFrac => Thresholds {
+                active_prefill_tokens_frac: thresholds.active_prefill_tokens_frac,
+                ..none
+            },
+        }
+    }
+
     /// Whether `thresholds` has it set.
     #[must_use]
     pub fn is_set(self, thresholds: &Thresholds) -> bool {

@@ -5,6 +5,7 @@ Start here:
   tidegate                       engines, workers, frontend and traffic on this machine; Ctrl-C stops them
   tidegate worker --help         the gate in front of an engine of your own
   tidegate frontend --help       one address before many workers
+  tidegate top --help            workers and frontends, watched in a terminal
   tidegate config --help         which limits would be in force, and why
   tidegate size --help           which limit the engine's waiting requests need
 
@@ -59,6 +60,14 @@ A window in which requests queued, were refused, or left in numbers is refused, 
 reason and exit code 1.
 
 Next: `tidegate worker --engine-request-waiting-limit N` with the limit found.";
+
+pub const TOP: &str = "\
+Examples:
+  tidegate top --url http://127.0.0.1:8100
+  tidegate top --url http://127.0.0.1:8080 --url http://127.0.0.1:8100 --url http://127.0.0.1:8101
+  tidegate top --url http://127.0.0.1:8100 --once
+
+The page at /tidegate/ of each shows the same, and the last decisions.";
 
 pub const ENGINE: &str = "\
 Example:

@@ -101,6 +101,12 @@ pub struct WorkerArgs {
     #[arg(long, value_enum, value_name = "CLIENTS", num_args = 0..=1, default_value = "loopback", default_missing_value = "all")]
     pub trust_admission_headers: Trust,
 
+    /// Who may look at the page (/tidegate/; and / where nobody else has anything there)
+    /// at --listen. At --admin-listen, where it then is instead, it is everyone who gets
+    /// there, or no one.
+    #[arg(long, value_enum, value_name = "CLIENTS", default_value = "loopback")]
+    pub page: Trust,
+
     /// Where to answer /metrics, /health and /ready. They then move there, and
     /// those of the engine are passed through. Left out, --listen answers them.
     #[arg(long, value_name = "ADDRESS", allow_negative_numbers = true, value_parser = address)]

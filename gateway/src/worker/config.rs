@@ -84,6 +84,8 @@ pub struct WorkerConfig {
     pub trust: Trust,
     /// Where the worker's own routes are, if not beside the others.
     pub admin_listen: Option<SocketAddr>,
+    /// Which clients may look at the page beside the routes of requests.
+    pub page: Trust,
     /// What goes before each metric's name.
     pub metrics_prefix: String,
     /// Whether the metrics have their older names too.
@@ -117,6 +119,7 @@ impl WorkerConfig {
             keep_engine_connections: false,
             trust: Trust::Loopback,
             admin_listen: None,
+            page: Trust::Loopback,
             metrics_prefix: tidegate::metrics::PREFIX.to_owned(),
             legacy_metrics: false,
             policy: None,
@@ -168,6 +171,7 @@ impl WorkerConfig {
             keep_engine_connections: args.keep_engine_connections,
             trust: args.trust_admission_headers,
             admin_listen: args.admin_listen,
+            page: args.page,
             metrics_prefix: args.metrics_prefix,
             legacy_metrics: args.legacy_metrics,
             policy: PolicyConfig::from_flags(args.policy)?,

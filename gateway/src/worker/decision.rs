@@ -1,29 +1,43 @@
-//! What the gate decided about each request, in the log at debug level. Costs
-//! nothing beside a look at the level while nobody reads it.
+//! What the gate decided about each request, in the log at debug level and on the
+//! page. Costs nothing beside a look at the level, and one whether the page is open,
+//! while nobody reads it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidegate::{Lane, Overload};
 use tidegate_policy::reason::Reason;
 use tracing::debug;
 
+use crate::page::Decisions;
 use crate::server::named::Named;
 
 /// The request entered at once.
-pub(super) fn admitted(named: &Named, lane: Lane) {
+pub(super) fn admitted(page: &Decisions, named: &Named, lane: Lane) {
+    page.note("admitted", None, || (place(lane), "room".to_owned()));
     debug!(id = named.id(), %lane, outcome = "admitted", reason = "room", "decided");
 }
 
 /// The request was refused: which limit stood in the way, its value, what was
 /// there at that moment, and when to come back.
-pub(super) fn refused(named: &Named, overload: &Overload, retry_after: Option<u64>) {
+pub(super) fn refused(
+    page: &Decisions,
+    named: &Named,
+    overload: &Overload,
+    retry_after: Option<u64>,
+) {
+    let of = if overload.of_worker { "worker" } else { "rank" };
+    page.note("refused", None, || {
+        let (limit, value) = (overload.limit, overload.value);
+        (place(overload.lane), format!("{limit} {value} of the {of}"))
+    });
     debug!(
         id = named.id(),
         lane = %overload.lane,
         outcome = "refused",
         reason = %overload.limit,
         value = overload.value,
-        limit_of = if overload.of_worker { "worker" } else { "rank" },
+        limit_of = of,
         scope = %overload.scope,
         running = overload.counts.running,
         waiting = overload.counts.waiting,
@@ -36,7 +50,16 @@ pub(super) fn refused(named: &Named, overload: &Overload, retry_after: Option<u6
 }
 
 /// The policy refused the request, or held it until it was refused.
-pub(super) fn judged(named: &Named, class: &str, reason: Reason, retry_after: Option<u64>) {
+pub(super) fn judged(
+    page: &Decisions,
+    named: &Named,
+    class: &str,
+    reason: Reason,
+    retry_after: Option<u64>,
+) {
+    page.note("refused", None, || {
+        (format!("class {class}"), reason.to_string())
+    });
     debug!(
         id = named.id(),
         class,
@@ -52,6 +75,7 @@ pub(super) fn judged(named: &Named, class: &str, reason: Reason, retry_after: Op
 /// A request that waits at the gate. Dropping it tells that its client left.
 #[derive(Debug)]
 pub(super) struct Queued {
+    page: Arc<Decisions>,
     named: Named,
     since: Instant,
     /// Its lane, until something came of it.
@@ -61,7 +85,13 @@ pub(super) struct Queued {
 impl Queued {
     /// The request has just queued. Its position is counted in its lane, from 1, and
     /// approximate: others come and go meanwhile.
-    pub(super) fn new(named: &Named, lane: Lane, position: u64) -> Self {
+    pub(super) fn new(page: &Arc<Decisions>, named: &Named, lane: Lane, position: u64) -> Self {
+        page.note("queued", None, || {
+            (
+                place(lane),
+                format!("no room in the engine, position {position}"),
+            )
+        });
         debug!(
             id = named.id(),
             %lane,
@@ -71,6 +101,7 @@ impl Queued {
             "decided"
         );
         Self {
+            page: Arc::clone(page),
             named: named.clone(),
             since: Instant::now(),
             lane: Some(lane),
@@ -81,6 +112,8 @@ impl Queued {
     pub(super) fn admitted(mut self, lane: Lane) -> Duration {
         self.lane = None;
         let waited = self.since.elapsed();
+        let its_turn = || (place(lane), "its turn came".to_owned());
+        self.page.note("admitted", Some(waited), its_turn);
         let id = self.named.id();
         debug!(id, %lane, outcome = "admitted", reason = "its turn came", ?waited, "decided");
         waited
@@ -94,6 +127,8 @@ impl Queued {
     fn ended(&mut self, reason: &dyn std::fmt::Display) {
         if let Some(lane) = self.lane.take() {
             let (id, waited) = (self.named.id(), self.since.elapsed());
+            let left = || (place(lane), reason.to_string());
+            self.page.note("cancelled", Some(waited), left);
             debug!(id, %lane, outcome = "cancelled", %reason, ?waited, "decided");
         }
     }
@@ -102,5 +137,13 @@ impl Queued {
 impl Drop for Queued {
     fn drop(&mut self) {
         self.ended(&"the client left");
+    }
+}
+
+/// A lane, for a reader.
+fn place(lane: Lane) -> String {
+    match lane {
+        Lane::Rank(rank) => format!("rank {rank}"),
+        Lane::Unspecified => "no rank".to_owned(),
     }
 }

@@ -97,7 +97,7 @@ async fn admit(
     );
     match policy.enter(&profile, key, class, rank).await {
         Verdict::In(permit, inside) => {
-            decision::admitted(named, permit.lane());
+            decision::admitted(&shared.decisions, named, permit.lane());
             let slot = Slot::new(permit, Arc::clone(&shared.drain));
             Ok(Admitted::In(slot.followed(inside)))
         }
@@ -132,11 +132,11 @@ async fn at_gate(
         .map_err(|rejection| refused(shared, &rejection, named))?;
     let mut waiting = match admission {
         AdmissionOwned::Admitted(permit) => {
-            decision::admitted(named, permit.lane());
+            decision::admitted(&shared.decisions, named, permit.lane());
             let slot = Slot::new(permit, Arc::clone(&shared.drain));
             return Ok(Admitted::In(slot));
         }
-        AdmissionOwned::Queued(ticket) => Waiting::new(ticket, named),
+        AdmissionOwned::Queued(ticket) => Waiting::new(&shared.decisions, ticket, named),
     };
     if !expects {
         tokio::select! {
@@ -203,7 +203,7 @@ fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> Box<Answer>
         let (ahead, of_worker) = (overload.counts, overload.of_worker);
         shared.drain.retry_after(ahead, of_worker, rand::random())
     });
-    decision::refused(named, overload, retry_after);
+    decision::refused(&shared.decisions, named, overload, retry_after);
     Box::new(refusal(shared.overload_status, overload, retry_after))
 }
 
@@ -212,7 +212,7 @@ fn judged(shared: &Shared, class: &str, reason: Reason, named: &Named) -> Box<An
     let retry_after = shared
         .retry_after
         .then(|| shared.drain.retry_after(seen, true, rand::random()));
-    decision::judged(named, class, reason, retry_after);
+    decision::judged(&shared.decisions, named, class, reason, retry_after);
     Box::new(class_refusal(
         shared.overload_status,
         class,

@@ -26,6 +26,7 @@
 //! | `forward` | a request's way to the engine, and back |
 //! | `progress` | news for those who wait |
 //! | `handle` | a request's whole way |
+//! | `seen` | what the page shows |
 
 mod answer;
 pub mod args;
@@ -46,6 +47,7 @@ mod prompts;
 pub mod refusal;
 pub mod report;
 pub mod routes;
+mod seen;
 mod shared;
 pub mod slot;
 mod telling;
@@ -149,6 +151,7 @@ impl Worker {
                 None => Routes::new(config.gate_routes),
                 Some(_) => Routes::new(config.gate_routes).without_own(),
             },
+            decisions: Arc::default(),
             drain: Arc::new(Drain::new()),
             budget: BufferBudget::new(config.buffer_budget),
             overload_status: config.overload_status,
@@ -187,18 +190,30 @@ impl Worker {
         }
         let tasks = Arc::new(Tasks::default());
         let patience = shared.client_timeout;
+        let page = seen::page(&shared, tasks.drain.clone());
+        let shown = config.page;
         tasks.all.spawn({
-            let shared = Arc::clone(&shared);
+            let (shared, page) = (Arc::clone(&shared), page.clone());
+            // Where the own routes have a port of their own, the page is there.
+            let beside = admin.is_none();
             let answer = move |request, peer| {
                 let trusted = shared.trust.covers(peer);
-                handle::handle(Arc::clone(&shared), request, trusted)
+                let (shared, page) = (Arc::clone(&shared), page.clone());
+                let next = move |request| handle::handle(shared, request, trusted);
+                let seen = beside && shown.covers(peer);
+                async move { page.or(seen, request, next).await }
             };
             let of = Arc::clone(&tasks);
             serve::accept(listener, Purpose::Traffic, patience, answer, of)
         });
         if let Some(listener) = admin {
             let shared = Arc::clone(&shared);
-            let answer = move |request, _| own::only(Arc::clone(&shared), request);
+            let seen = shown != Trust::None;
+            let answer = move |request, _| {
+                let (shared, page) = (Arc::clone(&shared), page.clone());
+                let next = move |request| own::only(shared, request);
+                async move { page.or(seen, request, next).await }
+            };
             let of = Arc::clone(&tasks);
             let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);
             tasks.all.spawn(accepting);

@@ -31,7 +31,7 @@ pub(super) async fn only(shared: Arc<Shared>, request: Request<Incoming>) -> Ans
     match OwnRoute::of(request.method(), request.uri()) {
         Some(route) => answer(&shared, route).await,
         None => {
-            let message = "only GET /metrics, /health and /ready are here";
+            let message = "only GET /metrics, /health, /ready and /tidegate/ are here";
             error(StatusCode::NOT_FOUND, message)
         }
     }

@@ -14,6 +14,7 @@ use super::slot::Drain;
 use super::telling::Cluster;
 use super::trust::Trust;
 use crate::cli::sparing::Sparing;
+use crate::page::Decisions;
 use crate::policy::Layer;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::{Engine, Reuse};
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     pub(super) engine: Engine,
     pub(super) routes: Routes,
     pub(super) metrics: Metrics,
+    /// The last decisions, for the page.
+    pub(super) decisions: Arc<Decisions>,
     pub(super) drain: Arc<Drain>,
     pub(super) budget: BufferBudget,
     pub(super) overload_status: StatusCode,

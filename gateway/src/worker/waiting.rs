@@ -8,6 +8,7 @@ use super::answer::{Answer, unavailable};
 use super::decision::Queued;
 use super::shared::Shared;
 use super::slot::Slot;
+use crate::page::Decisions;
 use crate::server::named::Named;
 
 /// Its ticket, and what the log knows of it. Dropping it is leaving.
@@ -19,9 +20,9 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// The request has just queued.
-    pub(super) fn new(ticket: OwnedTicket, named: &Named) -> Self {
+    pub(super) fn new(page: &Arc<Decisions>, ticket: OwnedTicket, named: &Named) -> Self {
         let (position, lane) = place(&ticket);
-        let log = Queued::new(named, lane, position);
+        let log = Queued::new(page, named, lane, position);
         Self { ticket, log }
     }
 

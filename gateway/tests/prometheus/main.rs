@@ -4,6 +4,7 @@
 //! Debian's package, without installing it.
 
 mod conservation;
+mod deploy;
 mod lint;
 #[path = "../program/mod.rs"]
 mod program;

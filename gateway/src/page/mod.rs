@@ -1,0 +1,31 @@
+//! The built-in page: the three axes of a worker or a frontend, live.
+//!
+//! Everything on it is read from `/metrics`, so that the two never differ; only the
+//! last decisions come on top. While nobody looks nothing is read and nothing is kept.
+//!
+//! A part imports only from parts above it.
+//!
+//! | part | what it holds |
+//! | --- | --- |
+//! | [`histogram`] | buckets, and quantiles of what is in them |
+//! | [`gate`] | a worker, as its metrics tell it |
+//! | [`front`] | a frontend, as its metrics tell it |
+//! | [`reading`] | all of it at one moment |
+//! | [`snapshot`] | what is shown, from readings of the last half minute |
+//! | [`decisions`] | the last decisions, kept while somebody looks |
+//! | [`live`] | one sampler for all who look |
+//! | [`serve`] | the page's routes, before those of a server |
+
+pub mod decisions;
+pub mod front;
+pub mod gate;
+pub mod histogram;
+pub mod live;
+pub mod reading;
+pub mod serve;
+pub mod snapshot;
+
+pub use decisions::Decisions;
+pub use reading::Reading;
+pub(crate) use serve::Page;
+pub use snapshot::{History, Snapshot};
