@@ -38,6 +38,9 @@ pub const FIRST_TABLE: u64 = 100;
 /// of a normal distribution, 95 % are below.
 const SPREADS: f64 = 2.0;
 
+/// What is left of all that was learned when an answer proves it wrong.
+const DISPROVED: f64 = 0.1;
+
 /// What a request is about to ask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
@@ -83,6 +86,18 @@ impl ModelLatency {
     /// much input before and in it.
     pub fn first_token(&mut self, now: Duration, input_until: u64, ms: f64) {
         self.first_token.observe(now, input_until, ms);
+    }
+
+    /// The first token that came `ms` after the request entered, with this much input
+    /// before and in it, proves the estimate wrong: what was learned before weighs a
+    /// tenth. Tell of it as of any other, afterwards.
+    pub fn first_token_disproves(&mut self, input_until: u64, ms: f64) {
+        self.first_token.disproved(input_until, ms);
+    }
+
+    /// The same of a whole answer to a request of this input.
+    pub fn end_disproves(&mut self, input: u64, ms: f64) {
+        self.end_to_end.disproved(input, ms);
     }
 
     /// A request of this input ended `ms` after it entered the engine, having
@@ -144,6 +159,13 @@ impl Latency {
         {
             self.table = Buckets::between(p50, p999).or(self.table);
         }
+    }
+
+    fn disproved(&mut self, input: u64, ms: f64) {
+        if let Some(predicted) = self.line.predict(input as f64) {
+            self.spread.forget(DISPROVED, (ms - predicted).abs());
+        }
+        self.line.forget(DISPROVED);
     }
 
     fn expected(&self, input: u64) -> f64 {
