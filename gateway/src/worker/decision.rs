@@ -49,7 +49,7 @@ pub(super) fn judged(named: &Named, class: &str, reason: Reason, retry_after: Op
     );
 }
 
-/// A request that waits at the gate. Dropping it tells that its client left.
+/// A request that waits. Dropping it tells that its client left.
 #[derive(Debug)]
 pub(super) struct Queued {
     named: Named,
@@ -77,8 +77,29 @@ impl Queued {
         }
     }
 
+    /// The policy holds the request, at this position among all that it holds.
+    pub(super) fn held(named: &Named, position: u64) -> Self {
+        debug!(
+            id = named.id(),
+            outcome = "held",
+            reason = "its class's turn has not come",
+            position,
+            "decided"
+        );
+        Self {
+            named: named.clone(),
+            since: Instant::now(),
+            lane: Some(Lane::Unspecified),
+        }
+    }
+
+    /// Whose it is.
+    pub(super) fn named(&self) -> &Named {
+        &self.named
+    }
+
     /// Its turn has come. Gives how long it waited.
-    pub(super) fn admitted(mut self, lane: Lane) -> Duration {
+    pub(super) fn admitted(&mut self, lane: Lane) -> Duration {
         self.lane = None;
         let waited = self.since.elapsed();
         let id = self.named.id();
@@ -87,8 +108,13 @@ impl Queued {
     }
 
     /// It gives its place up for a reason of its own.
-    pub(super) fn gave_up(mut self, reason: &dyn std::fmt::Display) {
+    pub(super) fn gave_up(&mut self, reason: &dyn std::fmt::Display) {
         self.ended(reason);
+    }
+
+    /// What became of it is told elsewhere.
+    pub(super) fn over(&mut self) {
+        self.lane = None;
     }
 
     fn ended(&mut self, reason: &dyn std::fmt::Display) {
