@@ -92,6 +92,44 @@ fn while_both_are_backlogged_each_tenant_gets_its_weight() {
     }
 }
 
+/// What a tenant that is backlogged gets beside a flood, against what it gets alone on an
+/// engine that is its weight's share of this one: as many of the sequences, of the cache
+/// and of the tokens of a step.
+#[test]
+fn beside_a_flood_a_backlogged_tenant_waits_as_long_as_alone_on_its_share() {
+    for weight in [1, 3] {
+        let share = f64::from(weight) / f64::from(weight + 1);
+        let own = of_class(0, 30.0, 1);
+        let flooded = together(&[own.clone(), of_class(1, 300.0, 2)]);
+        let flooded = run(&tenants(weight), UNTIL, &flooded);
+        let whole = BatchConfig::default();
+        let part = |of: u32| (f64::from(of) * share) as u32;
+        let engine = BatchConfig {
+            max_num_seqs: part(whole.max_num_seqs),
+            max_num_batched_tokens: part(whole.max_num_batched_tokens),
+            kv_blocks: part(whole.kv_blocks),
+            ..whole
+        };
+        let setup = Setup {
+            until: Duration::from_secs(UNTIL),
+            ..Setup::new(engine, tenants(weight))
+        };
+        let gate = tidegate::Settings::default();
+        let way_in = WayIn::Policy(Box::new(tenants(weight)), gate, Mode::Enforce);
+        let alone = simulate(&setup, &way_in, &own);
+        let idle = run(&tenants(weight), UNTIL, &own);
+        let [p99_flooded, p99_alone, p99_whole] =
+            [&flooded, &alone, &idle].map(|report| p99(report, 0));
+        let [got, had] = [&flooded, &alone].map(|report| report.classes[0].ended);
+        eprintln!(
+            "weight {weight}: p99 of the first token {p99_flooded:.0} ms beside the flood, \
+             {p99_alone:.0} ms alone on {share:.2} of the engine, {p99_whole:.0} ms alone on all of it; \
+             answers {got} and {had}"
+        );
+        assert!(p99_flooded <= 1.5 * p99_alone, "{p99_flooded} {p99_alone}");
+    }
+}
+
 /// What is left of the flood is a fuller engine: each step takes longer, for everyone
 /// in its batch. In one queue with the flood the tenant would be refused as well.
 #[test]

@@ -48,10 +48,37 @@ pub struct Profile {
     pub model: String,
     /// Its class.
     pub class: ClassId,
-    /// Size of its input: tokens, or elements of a tensor.
+    /// Size of its input, all sequences together: tokens, or elements of a tensor.
     pub input: u64,
-    /// Memory that it will hold, in the unit of the engine's [`Memory`](crate::memory::Memory).
+    /// Memory that its longest sequence will hold, in tokens. An engine takes the
+    /// sequences of a batch one by one as it has room, so that no more has to fit.
     pub need: u64,
+    /// What it costs in fair sharing: the input and output of all its sequences.
+    pub cost: u64,
+}
+
+/// The size of a request's input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputSize {
+    /// Tokens of all sequences, or elements of a tensor: what there is to work through.
+    pub all: u64,
+    /// Tokens of the longest sequence, which is what has to fit in the engine's cache; 0
+    /// for a tensor, of which nothing stays there.
+    pub longest: u64,
+    /// How many sequences there are, at least 1.
+    pub sequences: u64,
+}
+
+impl InputSize {
+    /// One sequence of so many tokens.
+    #[must_use]
+    pub fn one(tokens: u64) -> Self {
+        InputSize {
+            all: tokens,
+            longest: tokens,
+            sequences: 1,
+        }
+    }
 }
 
 /// How long a request is expected to take inside the engine, in milliseconds.

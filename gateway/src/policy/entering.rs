@@ -141,7 +141,7 @@ impl<D: Door> Layer<D> {
         let (held, told) = self.ask(|desk, now, mut gate, moves| {
             let judge = desk.judge();
             let class = judge.settings().classes.choose(key, class, &asked.model);
-            let profile = judge.profile(&model, class, asked.input, asked.most_output);
+            let profile = judge.profile_of(&model, class, asked.input(), asked.most_output);
             let room = match desk.mode() {
                 Mode::Observe => self.door.has_room(&wanted),
                 Mode::Enforce => None,

@@ -272,7 +272,7 @@ impl<T> Desk<T> {
             return;
         };
         let settings = self.judge.settings();
-        let cost = settings.fair_by.cost(held.profile.need);
+        let cost = settings.fair_by.cost(held.profile.cost);
         let class = held.profile.class;
         self.fairness
             .admitted(class, settings.classes.get(class), cost);

@@ -115,7 +115,7 @@ impl Judge {
             quality.ended(now, first, end);
         }
         let slo = &self.settings.classes.get(class).slo;
-        self.tuner.ended(inside.profile.need, slo.kept(first, end));
+        self.tuner.ended(inside.profile.cost, slo.kept(first, end));
     }
 
     fn prefilled(&mut self, inside: &Inside) {

@@ -30,7 +30,7 @@ use crate::cold_start::ColdStart;
 use crate::drain::Drain;
 use crate::headroom;
 use crate::limit::Factors;
-use crate::profile::{ModelLatency, Profile};
+use crate::profile::{InputSize, ModelLatency, Profile};
 use crate::published::Reading;
 use crate::quality::{Attained, Quality};
 use crate::rate::Bucket;
@@ -220,8 +220,7 @@ impl Judge {
         self.factors().limit(limit)
     }
 
-    /// The profile of a request: its need is its input and what it may generate,
-    /// at most `most_output` and as much as its model's answers have on average.
+    /// The profile of a request for one answer to `input` tokens.
     #[must_use]
     pub fn profile(
         &self,
@@ -230,13 +229,33 @@ impl Judge {
         input: u64,
         most_output: Option<u64>,
     ) -> Profile {
+        self.profile_of(model, class, InputSize::one(input), most_output)
+    }
+
+    /// The profile of a request: its need is its longest input and what that may
+    /// generate, at most `most_output` and as much as its model's answers have on
+    /// average. A tensor leaves nothing in the cache, and needs none of it.
+    #[must_use]
+    pub fn profile_of(
+        &self,
+        model: &str,
+        class: ClassId,
+        input: InputSize,
+        most_output: Option<u64>,
+    ) -> Profile {
         let usual = self.model(model).map_or(0, ModelLatency::output_tokens);
         let output = most_output.map_or(usual, |most| most.min(usual));
         Profile {
             model: model.to_owned(),
             class,
-            input,
-            need: input.saturating_add(output),
+            input: input.all,
+            need: match input.longest {
+                0 if input.all > 0 => 0,
+                longest => longest.saturating_add(output),
+            },
+            cost: input
+                .all
+                .saturating_add(output.saturating_mul(input.sequences)),
         }
     }
 
