@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tidegate_gateway::engine::batch::BatchConfig;
-use tidegate_gateway::simulate::{Cold, Report, Request, Setup, WayIn, Workload, simulate};
+use tidegate_gateway::simulate::{Cold, Report, Request, Setup, Slow, WayIn, Workload, simulate};
 use tidegate_policy::class::ClassId;
 use tidegate_policy::file;
 use tidegate_policy::limit::Factors;
@@ -196,4 +196,47 @@ fn the_edge_holds_twice_its_load_for_five_seconds_without_a_queue() {
         "{after:?}"
     );
     assert!(after.0.kept > before.0.kept);
+}
+
+/// Two minutes of traffic of which one minute is slow, and then a calm that the engine
+/// serves with ease: how many of those that come in it are served.
+#[test]
+fn after_a_slow_spell_an_engine_that_has_little_to_do_soon_serves_again() {
+    for promise in [
+        "first_token_ms = 500",
+        "first_token_ms = 500\nend_to_end_ms = 3000",
+    ] {
+        let one = policy(&format!(
+            "[tuner]\nenabled = false\n[[class]]\nname = \"a\"\n{promise}\ncritical = true\n"
+        ));
+        let arrive = |from: u64, until: u64, apart: u64| {
+            let count = u32::try_from(1_000 * (until - from) / apart).expect("few");
+            let apart = Duration::from_millis(apart);
+            burst(Duration::from_secs(from), count, apart, [400, 60])
+        };
+        // From the end of the spell on, one request in a quarter of a second.
+        let requests = in_order([arrive(0, 120, 100), arrive(120, 180, 250)].concat());
+        let served = |from, until, slow| {
+            let setup = Setup {
+                slow,
+                ..setup(&one, from, until)
+            };
+            let all = simulate(&setup, &with(&one), &requests).in_all();
+            all.kept as f64 / all.arrived as f64
+        };
+        let slow = Some(Slow {
+            from: Duration::from_secs(60),
+            until: Duration::from_secs(120),
+            times: 40.0,
+        });
+        let told = [(60, 120), (120, 124), (124, 180)]
+            .map(|(from, until)| [served(from, until, slow), served(from, until, None)]);
+        eprintln!("served slow and not: {told:.2?}");
+        assert!(told[0][0] < 0.3, "the spell is one: {told:?}");
+        assert!(told[2][1] > 0.99, "otherwise all are served: {told:?}");
+        assert!(
+            told[2][0] > 0.97,
+            "four seconds later they are again: {told:?}"
+        );
+    }
 }

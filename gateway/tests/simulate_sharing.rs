@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_gateway::engine::batch::BatchConfig;
 use tidegate_gateway::load::Mix;
 use tidegate_gateway::simulate::{
-    Pause, Report, Request, Retries, Setup, WayIn, Workload, simulate,
+    Pause, Report, Request, Retries, Setup, Slow, WayIn, Workload, simulate,
 };
 use tidegate_policy::class::ClassId;
 use tidegate_policy::file;
@@ -89,6 +89,46 @@ fn while_both_are_backlogged_each_tenant_gets_its_weight() {
             (share / weighted - 1.0).abs() < 0.05,
             "{weight}: {share:.3}"
         );
+    }
+}
+
+/// A flood of ten times what a tenant asks for, and the tenant alone on an engine that does
+/// its weight's share of the work: each step takes as much longer. That is what fair
+/// sharing promises; an engine of its own is not. A tenant that asks for its share or more
+/// waits no longer than that. One that asks for half of it loses no answer, but its p99
+/// is more than 1.5 times as long: it is next at once, and then waits until requests that
+/// run have freed the cache that it needs, since none of them is taken out.
+#[test]
+fn beside_a_flood_a_tenant_waits_as_long_as_alone_on_its_share() {
+    for (weight, rate) in [(1, 30.0), (3, 30.0), (1, 5.0), (1, 2.5)] {
+        let share = f64::from(weight) / f64::from(weight + 1);
+        let own = of_class(0, rate, 1);
+        let flooded = together(&[own.clone(), of_class(1, 10.0 * rate, 2)]);
+        let flooded = run(&tenants(weight), UNTIL, &flooded);
+        let setup = Setup {
+            until: Duration::from_secs(UNTIL),
+            slow: Some(Slow {
+                from: Duration::ZERO,
+                until: Duration::MAX,
+                times: 1.0 / share,
+            }),
+            ..Setup::new(BatchConfig::default(), tenants(weight))
+        };
+        let gate = tidegate::Settings::default();
+        let way_in = WayIn::Policy(Box::new(tenants(weight)), gate, Mode::Enforce);
+        let alone = simulate(&setup, &way_in, &own);
+        let idle = run(&tenants(weight), UNTIL, &own);
+        let all = [&flooded, &alone, &idle];
+        let [beside, on_share, on_all] = all.map(|report| p99(report, 0));
+        let [got, had, most] = all.map(|report| report.classes[0].ended);
+        eprintln!(
+            "weight {weight}, {rate}/s: p99 of the first token {beside:.0} ms beside the flood, \
+             {on_share:.0} ms alone on {share:.2} of the engine, {on_all:.0} ms alone on all of it; \
+             answers {got}, {had} and {most}"
+        );
+        let (most_of_p99, least_answers) = if rate < 5.0 { (5.0, 1.0) } else { (1.5, 0.92) };
+        assert!(beside <= most_of_p99 * on_share, "{beside} {on_share}");
+        assert!(got as f64 >= least_answers * had as f64, "{got} {had}");
     }
 }
 

@@ -34,6 +34,13 @@ impl Ema {
         }
     }
 
+    /// Moves the average nearly to where a value is: what was before weighs `kept`.
+    pub fn forget(&mut self, kept: f64, value: f64) {
+        if let Some(mean) = self.mean.filter(|_| value.is_finite()) {
+            self.mean = Some(kept * mean + (1.0 - kept) * value);
+        }
+    }
+
     /// The average; `None` before the first value.
     #[must_use]
     pub fn get(&self) -> Option<f64> {

@@ -14,7 +14,7 @@
 //! So two classes that wait all the time get `cost` in proportion to their
 //! weights, never further apart than one request of each; and one that comes
 //! back has saved nothing up while it was away. The cost of a request is 1, or
-//! its need in tokens ([`By`]).
+//! its input and output in tokens ([`By`]).
 //!
 //! # The floor
 //! Strict priorities starve. So of all admissions that happen while a class
@@ -31,7 +31,7 @@ pub const FLOOR: f64 = 0.01;
 /// What is shared in proportion to the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// Tokens: a request costs what it needs, at least 1.
+    /// Tokens: a request costs those of its input and output, at least 1.
     #[default]
     Tokens,
     /// Requests: each costs 1.
@@ -39,11 +39,11 @@ pub enum By {
 }
 
 impl By {
-    /// What a request that needs this much costs.
+    /// What a request of this many tokens costs.
     #[must_use]
-    pub fn cost(self, need: u64) -> f64 {
+    pub fn cost(self, tokens: u64) -> f64 {
         match self {
-            By::Tokens => need.max(1) as f64,
+            By::Tokens => tokens.max(1) as f64,
             By::Requests => 1.0,
         }
     }

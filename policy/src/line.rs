@@ -30,6 +30,19 @@ pub struct Line {
 }
 
 impl Line {
+    /// Weighs everything observed so far by `share` only, 0 to 1.
+    pub fn forget(&mut self, share: f64) {
+        for sum in [
+            &mut self.s,
+            &mut self.sx,
+            &mut self.sy,
+            &mut self.sxx,
+            &mut self.sxy,
+        ] {
+            *sum *= share;
+        }
+    }
+
     /// No observations yet. `memory` is the weight kept from one observation
     /// to the next, 0 to 1; anything else counts as the nearest.
     #[must_use]

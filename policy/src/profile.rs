@@ -38,6 +38,9 @@ pub const FIRST_TABLE: u64 = 100;
 /// of a normal distribution, 95 % are below.
 const SPREADS: f64 = 2.0;
 
+/// What is left of all that was learned when an answer proves it wrong.
+const DISPROVED: f64 = 0.1;
+
 /// What a request is about to ask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
@@ -45,10 +48,37 @@ pub struct Profile {
     pub model: String,
     /// Its class.
     pub class: ClassId,
-    /// Size of its input: tokens, or elements of a tensor.
+    /// Size of its input, all sequences together: tokens, or elements of a tensor.
     pub input: u64,
-    /// Memory that it will hold, in the unit of the engine's [`Memory`](crate::memory::Memory).
+    /// Memory that its longest sequence will hold, in tokens. An engine takes the
+    /// sequences of a batch one by one as it has room, so that no more has to fit.
     pub need: u64,
+    /// What it costs in fair sharing: the input and output of all its sequences.
+    pub cost: u64,
+}
+
+/// The size of a request's input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputSize {
+    /// Tokens of all sequences, or elements of a tensor: what there is to work through.
+    pub all: u64,
+    /// Tokens of the longest sequence, which is what has to fit in the engine's cache; 0
+    /// for a tensor, of which nothing stays there.
+    pub longest: u64,
+    /// How many sequences there are, at least 1.
+    pub sequences: u64,
+}
+
+impl InputSize {
+    /// One sequence of so many tokens.
+    #[must_use]
+    pub fn one(tokens: u64) -> Self {
+        InputSize {
+            all: tokens,
+            longest: tokens,
+            sequences: 1,
+        }
+    }
 }
 
 /// How long a request is expected to take inside the engine, in milliseconds.
@@ -83,6 +113,18 @@ impl ModelLatency {
     /// much input before and in it.
     pub fn first_token(&mut self, now: Duration, input_until: u64, ms: f64) {
         self.first_token.observe(now, input_until, ms);
+    }
+
+    /// The first token that came `ms` after the request entered, with this much input
+    /// before and in it, proves the estimate wrong: what was learned before weighs a
+    /// tenth. Tell of it as of any other, afterwards.
+    pub fn first_token_disproves(&mut self, input_until: u64, ms: f64) {
+        self.first_token.disproved(input_until, ms);
+    }
+
+    /// The same of a whole answer to a request of this input.
+    pub fn end_disproves(&mut self, input: u64, ms: f64) {
+        self.end_to_end.disproved(input, ms);
     }
 
     /// A request of this input ended `ms` after it entered the engine, having
@@ -144,6 +186,13 @@ impl Latency {
         {
             self.table = Buckets::between(p50, p999).or(self.table);
         }
+    }
+
+    fn disproved(&mut self, input: u64, ms: f64) {
+        if let Some(predicted) = self.line.predict(input as f64) {
+            self.spread.forget(DISPROVED, (ms - predicted).abs());
+        }
+        self.line.forget(DISPROVED);
     }
 
     fn expected(&self, input: u64) -> f64 {

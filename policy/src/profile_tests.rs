@@ -119,3 +119,21 @@ proptest! {
         prop_assert!(near.first_token_ms >= 0.0);
     }
 }
+
+#[test]
+fn answers_that_disprove_an_estimate_soon_outweigh_what_it_was_made_of() {
+    let mut model = ModelLatency::new(REBUILD, Duration::ZERO);
+    for _ in 0..1_000 {
+        model.first_token(Duration::ZERO, 100, 5_000.0);
+        model.ended(Duration::ZERO, 100, None, 50_000.0);
+    }
+    for _ in 0..5 {
+        model.first_token_disproves(100, 50.0);
+        model.first_token(Duration::ZERO, 100, 50.0);
+        model.end_disproves(100, 500.0);
+        model.ended(Duration::ZERO, 100, None, 500.0);
+    }
+    let expected = model.expected(0, 100);
+    assert!(expected.first_token_ms < 500.0, "{expected:?}");
+    assert!(expected.end_to_end_ms < 5_000.0, "{expected:?}");
+}

@@ -5,25 +5,40 @@
 //! | value | counts |
 //! | --- | --- |
 //! | a text | a token for each 4 bytes, rounded up |
-//! | a `data:` URL, such as an image | 1,024, whatever its length |
+//! | an image, a sound or a file in base64 | 1,024 tokens at most, whatever its length |
 //! | a number | 1: a token id, or an element of a tensor |
 //!
+//! Such a file is a `data:` URL, alone or as Markdown's image within a text, or the text
+//! under `data`, `file_data` or `b64_json` of a part of a message. What a model makes of it
+//! depends on its resolution and not on the bytes.
+//!
 //! Everything under `prompt`, `messages`, `input`, `inputs`, `system`, `text`,
-//! `input_ids`, `instructions`, `query`, `documents` and `tools` is input. A body
-//! that is no JSON object is one input of its length.
+//! `input_ids`, `instructions`, `query`, `documents` and `tools` is input. A list of texts
+//! or of lists of token ids, as of embeddings, or a list of documents is a batch: each of
+//! its rows is a sequence, with all that is not a row before it. Objects with a `shape` or
+//! a `datatype` are tensors, whose elements are work but no tokens of a cache.
+//! A body that is no JSON object, such as a form with a sound, is one file.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use tidegate_policy::profile::InputSize;
+
 use crate::proxy::pieces::Pieces;
 
 /// Bytes of text that make a token, about.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What an embedded image, sound or file counts.
-const DATA_URL_TOKENS: u64 = 1_024;
+/// What an embedded image, sound or file counts at most.
+const FILE_TOKENS: u64 = 1_024;
+
+/// Members under which a part of a message has a file in base64.
+const FILES: [&str; 3] = ["data", "file_data", "b64_json"];
+
+/// How Markdown begins an image that is in the text itself.
+const EMBEDDED: &str = "](data:";
 
 /// Names that are longer stand for no model.
 const LONGEST_MODEL: usize = 256;
@@ -58,12 +73,51 @@ const MOST_OUTPUT: [&str; 5] = [
 pub struct Asked {
     /// The model that it names; empty without one.
     pub model: String,
-    /// The size of its input, in tokens or elements.
-    pub input: u64,
+    /// Tokens or elements of its input that are in every sequence.
+    pub shared: u64,
+    /// Those of the rows of a batch, together.
+    pub rows: u64,
+    /// Those of the longest row.
+    pub longest_row: u64,
+    /// How many rows there are.
+    pub row_count: u64,
+    /// Elements of its tensors.
+    pub elements: u64,
     /// The most tokens that it wants generated, if it says.
     pub most_output: Option<u64>,
     /// Whether it wants its answer streamed.
     pub stream: bool,
+}
+
+impl Asked {
+    /// The size of its input.
+    #[must_use]
+    pub fn input(&self) -> InputSize {
+        let sequences = self.row_count.max(1);
+        let tokens = self.shared.saturating_mul(sequences);
+        InputSize {
+            all: tokens
+                .saturating_add(self.rows)
+                .saturating_add(self.elements),
+            longest: self.shared.saturating_add(self.longest_row),
+            sequences,
+        }
+    }
+
+    fn add(&mut self, input: &Part, name: &str) {
+        match input.kind {
+            Kind::Tensor => self.elements = self.elements.saturating_add(input.size),
+            Kind::Batch => self.add_rows(input),
+            Kind::Objects if name == "documents" => self.add_rows(input),
+            _ => self.shared = self.shared.saturating_add(input.size),
+        }
+    }
+
+    fn add_rows(&mut self, input: &Part) {
+        self.rows = self.rows.saturating_add(input.size);
+        self.row_count = self.row_count.saturating_add(input.count);
+        self.longest_row = self.longest_row.max(input.longest);
+    }
 }
 
 /// Reads a body that comes in `pieces`.
@@ -72,9 +126,27 @@ pub fn read<'a>(pieces: impl Iterator<Item = &'a [u8]> + Clone) -> Asked {
     reader.deserialize_map(Body).unwrap_or_else(|_| {
         let bytes: usize = pieces.map(<[u8]>::len).sum();
         Asked {
-            input: (bytes as u64).div_ceil(BYTES_PER_TOKEN),
+            shared: tokens(bytes).min(FILE_TOKENS),
             ..Asked::default()
         }
+    })
+}
+
+fn tokens(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(BYTES_PER_TOKEN)
+}
+
+/// The tokens of a text, with files that are embedded in it.
+fn of_text(text: &str) -> u64 {
+    if text.starts_with("data:") {
+        return FILE_TOKENS;
+    }
+    let mut rest = text.split(EMBEDDED);
+    let first = tokens(rest.next().unwrap_or_default().len());
+    rest.fold(first, |sum, embedded| {
+        let after = embedded.split_once(')').map_or("", |(_, after)| after);
+        sum.saturating_add(FILE_TOKENS)
+            .saturating_add(tokens(after.len()))
     })
 }
 
@@ -91,9 +163,8 @@ impl<'de> Visitor<'de> for Body {
         let mut asked = Asked::default();
         while let Some(name) = members.next_key::<String>()? {
             if INPUTS.contains(&name.as_str()) {
-                asked.input = asked
-                    .input
-                    .saturating_add(members.next_value_seed(Size(MOST_DEPTH))?);
+                let input = members.next_value_seed(Size(MOST_DEPTH))?;
+                asked.add(&input, &name);
             } else if MOST_OUTPUT.contains(&name.as_str()) {
                 asked.most_output = members.next_value::<Loose<u64>>()?.0;
             } else if name == "parameters" || name == "sampling_params" {
@@ -139,69 +210,129 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Loose<T> {
     }
 }
 
+/// A value's size, and what it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    size: u64,
+    kind: Kind,
+    /// Of a list: how many items it has, and the size of the longest.
+    count: u64,
+    longest: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// A number, or nothing.
+    #[default]
+    Single,
+    Text,
+    /// A list of numbers: one sequence.
+    Numbers,
+    /// A list of texts or lists.
+    Batch,
+    Object,
+    /// A list of objects.
+    Objects,
+    /// A tensor, or a list of them.
+    Tensor,
+}
+
+impl Part {
+    fn of(kind: Kind, size: u64) -> Self {
+        Self {
+            size,
+            kind,
+            ..Self::default()
+        }
+    }
+
+    fn push(&mut self, item: &Part) {
+        self.size = self.size.saturating_add(item.size);
+        self.count += 1;
+        self.longest = self.longest.max(item.size);
+        // As its first item is.
+        if self.count == 1 {
+            self.kind = match item.kind {
+                Kind::Single => Kind::Numbers,
+                Kind::Text | Kind::Numbers | Kind::Batch => Kind::Batch,
+                Kind::Object | Kind::Objects => Kind::Objects,
+                Kind::Tensor => Kind::Tensor,
+            };
+        }
+    }
+}
+
 /// Adds up the size of any value, so many levels deep.
 #[derive(Clone, Copy)]
 struct Size(u32);
 
 impl<'de> DeserializeSeed<'de> for Size {
-    type Value = u64;
+    type Value = Part;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Part, D::Error> {
         if self.0 == 0 {
-            return IgnoredAny::deserialize(deserializer).map(|_| 0);
+            return IgnoredAny::deserialize(deserializer).map(|_| Part::default());
         }
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Size {
-    type Value = u64;
+    type Value = Part;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<u64, E> {
-        Ok(match text.starts_with("data:") {
-            true => DATA_URL_TOKENS,
-            false => (text.len() as u64).div_ceil(BYTES_PER_TOKEN),
-        })
+    fn visit_str<E>(self, text: &str) -> Result<Part, E> {
+        Ok(Part::of(Kind::Text, of_text(text)))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<u64, E> {
-        Ok(1)
+    fn visit_u64<E>(self, _: u64) -> Result<Part, E> {
+        Ok(Part::of(Kind::Single, 1))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<u64, E> {
-        Ok(1)
+    fn visit_i64<E>(self, _: i64) -> Result<Part, E> {
+        Ok(Part::of(Kind::Single, 1))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<u64, E> {
-        Ok(1)
+    fn visit_f64<E>(self, _: f64) -> Result<Part, E> {
+        Ok(Part::of(Kind::Single, 1))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<u64, E> {
-        Ok(0)
+    fn visit_bool<E>(self, _: bool) -> Result<Part, E> {
+        Ok(Part::default())
     }
 
-    fn visit_unit<E>(self) -> Result<u64, E> {
-        Ok(0)
+    fn visit_unit<E>(self) -> Result<Part, E> {
+        Ok(Part::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
-        let mut sum: u64 = 0;
-        while let Some(size) = items.next_element_seed(Size(self.0 - 1))? {
-            sum = sum.saturating_add(size);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Part, A::Error> {
+        let mut all = Part::default();
+        while let Some(item) = items.next_element_seed(Size(self.0 - 1))? {
+            all.push(&item);
         }
-        Ok(sum)
+        Ok(all)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
-        let mut sum: u64 = 0;
-        while members.next_key::<IgnoredAny>()?.is_some() {
-            sum = sum.saturating_add(members.next_value_seed(Size(self.0 - 1))?);
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Part, A::Error> {
+        let mut all = Part::of(Kind::Object, 0);
+        while let Some(name) = members.next_key::<String>()? {
+            let value = members.next_value_seed(Size(self.0 - 1))?;
+            let size = match name.as_str() {
+                "shape" | "datatype" => {
+                    all.kind = Kind::Tensor;
+                    0
+                }
+                file if value.kind == Kind::Text && FILES.contains(&file) => {
+                    value.size.min(FILE_TOKENS)
+                }
+                _ => value.size,
+            };
+            all.size = all.size.saturating_add(size);
         }
-        Ok(sum)
+        Ok(all)
     }
 }
 
@@ -222,17 +353,92 @@ mod tests {
             (r#"{"prompt":["1234","5678"]}"#, 2),
             (r#"{"messages":[{"role":"user","content":"12345678"}]}"#, 3),
             (r#"{"input":"1234","instructions":"5678"}"#, 2),
-            (r#"{"inputs":[{"data":[0.5,1.5,-2],"shape":[3]}]}"#, 4),
+            (r#"{"inputs":[{"data":[0.5,1.5,-2],"shape":[3]}]}"#, 3),
             (r#"{"text":null,"other":"12345678"}"#, 0),
             ("not json", 2),
             ("", 0),
         ] {
-            assert_eq!(asked(body).input, input, "{body}");
+            assert_eq!(asked(body).input().all, input, "{body}");
         }
         let image = format!("data:image/png;base64,{}", "A".repeat(100_000));
         let body =
             format!(r#"{{"messages":[{{"content":[{{"image_url":{{"url":"{image}"}}}}]}}]}}"#);
-        assert_eq!(asked(&body).input, DATA_URL_TOKENS);
+        assert_eq!(asked(&body).input(), InputSize::one(FILE_TOKENS));
+    }
+
+    /// Base64 of a megabyte is no quarter of a million tokens.
+    #[test]
+    fn sounds_and_files_in_any_dialect_count_as_files() {
+        let long = "A".repeat(1 << 20);
+        for (body, more) in [
+            (
+                r#"{"messages":[{"content":[{"input_audio":{"data":"LONG","format":"wav"}}]}]}"#,
+                1,
+            ),
+            (
+                r#"{"messages":[{"content":[{"source":{"type":"base64","data":"LONG"}}]}]}"#,
+                2,
+            ),
+            (
+                r#"{"input":[{"content":[{"file_data":"data:application/pdf;base64,LONG"}]}]}"#,
+                0,
+            ),
+            (
+                r#"{"inputs":"1234![](data:image/png;base64,LONG)12345678"}"#,
+                4,
+            ),
+        ] {
+            let size = asked(&body.replace("LONG", &long)).input();
+            assert_eq!(size, InputSize::one(FILE_TOKENS + more), "{body}");
+        }
+        let form = format!("--x\r\n\r\n{long}");
+        assert_eq!(asked(&form).input(), InputSize::one(FILE_TOKENS));
+        let short = r#"{"messages":[{"content":[{"input_audio":{"data":"12345678"}}]}]}"#;
+        assert_eq!(asked(short).input(), InputSize::one(2));
+    }
+
+    #[test]
+    fn each_row_of_a_batch_is_a_sequence_of_its_own() {
+        for (body, all, longest, sequences) in [
+            (r#"{"prompt":["1234","12345678"]}"#, 3, 2, 2),
+            (r#"{"input":[[1,2,3],[4]]}"#, 4, 3, 2),
+            (r#"{"input_ids":[1,2,3]}"#, 3, 3, 1),
+            (
+                r#"{"query":"1234","documents":["12345678","1234"]}"#,
+                5,
+                3,
+                2,
+            ),
+            (
+                r#"{"query":"1234","documents":[{"text":"12345678"},{"text":"1234"}]}"#,
+                5,
+                3,
+                2,
+            ),
+            (
+                r#"{"messages":[{"content":"1234"},{"content":"1234"}]}"#,
+                2,
+                2,
+                1,
+            ),
+            (r#"{"prompt":[]}"#, 0, 0, 1),
+        ] {
+            let size = InputSize {
+                all,
+                longest,
+                sequences,
+            };
+            assert_eq!(asked(body).input(), size, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_tensor_is_work_and_no_tokens() {
+        let tensor =
+            r#"{"inputs":[{"name":"x","shape":[2,2],"datatype":"FP32","data":[[1,2],[3,4]]}]}"#;
+        let size = asked(tensor).input();
+        assert!(size.all >= 4);
+        assert_eq!((size.longest, size.sequences), (0, 1));
     }
 
     #[test]
@@ -253,7 +459,7 @@ mod tests {
     fn values_of_another_kind_say_nothing_and_break_nothing() {
         let odd = asked(r#"{"model":7,"max_tokens":-1,"stream":"yes","prompt":"1234"}"#);
         let nothing = Asked {
-            input: 1,
+            shared: 1,
             ..Asked::default()
         };
         assert_eq!(odd, nothing);

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::asked::Asked;
-use super::entering::Verdict;
+use super::entering::{Arrived, Verdict};
 use super::keeper::keep;
 use super::layer::{Layer, Size};
 
@@ -56,7 +56,10 @@ fn full(timeout: Duration) -> (Arc<Layer>, JoinSet<()>, Verdict) {
 }
 
 async fn ask(layer: &Arc<Layer>) -> Verdict {
-    layer.enter(&Asked::default(), None, None, None).await
+    match layer.arrives(&Asked::default(), None, None, None) {
+        Arrived::Decided(verdict) => verdict,
+        Arrived::Held(mut held) => held.verdict().await,
+    }
 }
 
 fn held(layer: &Layer) -> u64 {

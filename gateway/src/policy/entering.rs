@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tidegate::Gate;
 use tidegate_policy::class::ClassId;
-use tidegate_policy::desk::{Alone, Place};
+use tidegate_policy::desk::{Alone, Desk, Place};
 use tidegate_policy::reason::Reason;
 use tidegate_policy::shadow::Mode;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::asked::Asked;
 use super::door::Door;
@@ -27,6 +28,15 @@ pub(crate) enum Verdict<D: Door = Gate> {
     Gone,
 }
 
+/// What becomes of a request that arrives.
+#[derive(Debug)]
+pub(crate) enum Arrived<D: Door = Gate> {
+    /// It has been decided about.
+    Decided(Verdict<D>),
+    /// It is held.
+    Held(Held<D>),
+}
+
 /// A request that the gate alone decides about.
 #[derive(Debug)]
 pub(crate) struct GateAlone<D: Door = Gate> {
@@ -43,6 +53,18 @@ impl<D: Door> GateAlone<D> {
             .with(|counter| counter.desk.entered(now, self.alone));
         Inside::new(self.layer, held)
     }
+
+    /// When it leaves the gate's queue: its class's timeout goes on there. `None` if it
+    /// was never held, and has none.
+    pub(crate) fn leaves(&self) -> Option<Instant> {
+        let leaves = self.alone.leaves()?;
+        Some(self.layer.instant(leaves))
+    }
+
+    /// The name of its class.
+    pub(crate) fn class(&self) -> String {
+        self.layer.name(self.alone.class())
+    }
 }
 
 impl<D: Door> Inside<D> {
@@ -58,18 +80,38 @@ impl<D: Door> Inside<D> {
         let Some((layer, inside)) = self.turned_away() else {
             return Verdict::Gone;
         };
-        let (tell, told) = oneshot::channel();
-        let place = layer.ask(|desk, now, mut gate, moves| {
+        let (held, told) = layer.ask(|desk, now, mut gate, moves| {
             let classes = &desk.judge().settings().classes;
             let class = classes.choose(key, class, &asked.model);
             let waiter = Waiter {
                 wanted,
                 class,
-                tell,
+                tell: None,
             };
-            desk.returns(now, inside, class, waiter, &mut gate, moves)
+            let place = desk.returns(now, inside, class, waiter, &mut gate, moves)?;
+            told_later(desk, place)
         });
-        layer.verdict(place, told).await
+        layer.arrived(held, told).verdict().await
+    }
+}
+
+/// A way to tell whoever is held here what becomes of it.
+fn told_later<D: Door>(
+    desk: &mut Desk<Waiter<D>>,
+    place: Place,
+) -> Option<(Place, oneshot::Receiver<Told<D>>)> {
+    let (tell, told) = oneshot::channel();
+    desk.who_mut(place)?.tell = Some(tell);
+    Some((place, told))
+}
+
+impl<D: Door> Arrived<D> {
+    /// Waits for as long as it is held.
+    pub(crate) async fn verdict(self) -> Verdict<D> {
+        match self {
+            Arrived::Decided(verdict) => verdict,
+            Arrived::Held(mut held) => held.verdict().await,
+        }
     }
 }
 
@@ -84,53 +126,66 @@ impl<D: Door> Layer<D> {
         class: Option<&str>,
         wanted: D::Wanted,
     ) -> Verdict<D> {
-        let (tell, told) = oneshot::channel();
-        let place = self.ask(|desk, now, mut gate, moves| {
-            let classes = &desk.judge().settings().classes;
-            let class = classes.choose(key, class, &asked.model);
-            let profile =
-                desk.judge()
-                    .profile(&model(asked), class, asked.input, asked.most_output);
+        self.arrives(asked, key, class, wanted).verdict().await
+    }
+
+    /// Asks the policy about a request.
+    pub(crate) fn arrives(
+        self: &Arc<Self>,
+        asked: &Asked,
+        key: Option<&str>,
+        class: Option<&str>,
+        wanted: D::Wanted,
+    ) -> Arrived<D> {
+        let model = model(asked);
+        let (held, told) = self.ask(|desk, now, mut gate, moves| {
+            let judge = desk.judge();
+            let class = judge.settings().classes.choose(key, class, &asked.model);
+            let profile = judge.profile_of(&model, class, asked.input(), asked.most_output);
             let room = match desk.mode() {
                 Mode::Observe => self.door.has_room(&wanted),
                 Mode::Enforce => None,
             };
+            // One that is let in or refused at once needs no way to be told later.
             let waiter = Waiter {
                 wanted,
                 class,
-                tell,
+                tell: None,
             };
-            match room {
-                Some(room) => {
-                    desk.watches(now, profile, waiter, room, moves);
-                    None
-                }
-                None => desk.arrives(now, profile, waiter, &mut gate, moves),
+            if let Some(room) = room {
+                desk.watches(now, profile, waiter, room, moves);
+                return None;
             }
+            let place = desk.arrives(now, profile, waiter, &mut gate, moves)?;
+            told_later(desk, place)
         });
-        self.verdict(place, told).await
+        self.arrived(held, told)
     }
 
-    /// Waits for what is told to whoever is at this place, or was told already.
-    async fn verdict(
+    fn arrived(
         self: &Arc<Self>,
-        place: Option<Place>,
-        told: oneshot::Receiver<Told<D>>,
-    ) -> Verdict<D> {
-        let _held = place.map(|place| {
-            // The keeper looks after it from now on.
-            self.happened.notify_one();
-            Held { layer: self, place }
-        });
-        match told.await {
-            Ok(Told::In(permit, inside)) => Verdict::In(permit, inside),
-            Ok(Told::Refused(class, reason)) => Verdict::Refused(self.name(class), reason),
-            Ok(Told::GateAlone(alone)) => Verdict::GateAlone(GateAlone {
+        held: Option<(Place, oneshot::Receiver<Told<D>>)>,
+        told: Option<Told<D>>,
+    ) -> Arrived<D> {
+        let Some((place, told)) = held else {
+            return Arrived::Decided(self.verdict(told));
+        };
+        // The keeper looks after it from now on.
+        self.happened.notify_one();
+        let layer = Arc::clone(self);
+        Arrived::Held(Held { layer, place, told })
+    }
+
+    fn verdict(self: &Arc<Self>, told: Option<Told<D>>) -> Verdict<D> {
+        match told {
+            Some(Told::In(permit, inside)) => Verdict::In(permit, inside),
+            Some(Told::Refused(class, reason)) => Verdict::Refused(self.name(class), reason),
+            Some(Told::GateAlone(alone)) => Verdict::GateAlone(GateAlone {
                 layer: Arc::clone(self),
                 alone,
             }),
             // Nobody at the desk is dropped without an answer.
-            Err(_) => Verdict::Gone,
+            None => Verdict::Gone,
         }
     }
 
@@ -150,15 +205,33 @@ fn model(asked: &Asked) -> String {
     }
 }
 
-/// Takes a held request out if its client leaves. Afterwards it does nothing: a
-/// place is good for one request.
-struct Held<'l, D: Door> {
-    layer: &'l Layer<D>,
+/// A request that the policy holds. Dropping it, which is what happens when the client
+/// leaves, takes it out at once.
+#[derive(Debug)]
+pub(crate) struct Held<D: Door = Gate> {
+    layer: Arc<Layer<D>>,
     place: Place,
+    told: oneshot::Receiver<Told<D>>,
 }
 
-impl<D: Door> Drop for Held<'_, D> {
+impl<D: Door> Held<D> {
+    /// Waits for what becomes of it; ask no more afterwards. Cancel safe: it keeps its
+    /// place.
+    pub(crate) async fn verdict(&mut self) -> Verdict<D> {
+        let told = (&mut self.told).await.ok();
+        self.layer.verdict(told)
+    }
+
+    /// Its position among all that are held, from 1, approximately.
+    pub(crate) fn position(&self) -> u64 {
+        let position = self.layer.with(|counter| counter.desk.position(self.place));
+        position.unwrap_or(1)
+    }
+}
+
+impl<D: Door> Drop for Held<D> {
     fn drop(&mut self) {
+        // Afterwards it does nothing: a place is good for one request.
         let now = self.layer.now();
         let left = |counter: &mut Counter<D>| counter.desk.leaves(now, self.place);
         if self.layer.with(left) {

@@ -58,7 +58,8 @@ pub(crate) struct Size {
 pub(super) struct Waiter<D: Door> {
     pub(super) wanted: D::Wanted,
     pub(super) class: ClassId,
-    pub(super) tell: oneshot::Sender<Told<D>>,
+    /// `None` while it arrives: it is told what became of it at once.
+    pub(super) tell: Option<oneshot::Sender<Told<D>>>,
 }
 
 /// The desk's answer.
@@ -108,7 +109,8 @@ impl<D: Door> Layer<D> {
         look(&mut counter)
     }
 
-    /// Asks the desk, with the gate at hand, and tells everyone what became of them.
+    /// Asks the desk, with the gate at hand, and tells everyone what became of them. Gives
+    /// what became of one that has just arrived, if something did.
     pub(super) fn ask<R>(
         self: &Arc<Self>,
         ask: impl FnOnce(
@@ -117,11 +119,12 @@ impl<D: Door> Layer<D> {
             &mut dyn FnMut(&Waiter<D>) -> Entry<D::Permit>,
             &mut Moves<Waiter<D>, D::Permit>,
         ) -> R,
-    ) -> R {
+    ) -> (R, Option<Told<D>>) {
         let mut moves = Vec::new();
         let mut gate = |waiter: &Waiter<D>| self.door.enter(&waiter.wanted);
         let now = self.now();
         let result = self.with(|counter| ask(&mut counter.desk, now, &mut gate, &mut moves));
+        let mut at_once = None;
         for (waiter, outcome) in moves {
             let told = match outcome {
                 Outcome::Enters(permit, inside) => {
@@ -130,10 +133,13 @@ impl<D: Door> Layer<D> {
                 Outcome::Refused(reason) => Told::Refused(waiter.class, reason),
                 Outcome::GateAlone(alone) => Told::GateAlone(alone),
             };
-            // A client that has just left: what it was told gives itself back.
-            drop(waiter.tell.send(told));
+            match waiter.tell {
+                // A client that has just left: what it was told gives itself back.
+                Some(tell) => drop(tell.send(told)),
+                None => at_once = Some(told),
+            }
         }
-        result
+        (result, at_once)
     }
 
     /// When the first of the held is sent away, if any is held.
@@ -183,6 +189,7 @@ impl<D: Door> Layer<D> {
     /// Leaves everyone to the gate, which has been stopped. Says how many were held.
     pub(crate) fn stop(self: &Arc<Self>) -> u64 {
         self.ask(|desk, _, _, moves| desk.leave_all_to_gate(moves))
+            .0
     }
 
     /// Follows other settings from now on.

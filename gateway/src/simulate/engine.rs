@@ -17,11 +17,23 @@ pub struct Cold {
     pub adds: Duration,
 }
 
+/// A spell in which the engine is slow, as one whose clocks are throttled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slow {
+    /// When it begins.
+    pub from: Duration,
+    /// When it is over.
+    pub until: Duration,
+    /// How many times as long a step takes that begins in it.
+    pub times: f64,
+}
+
 /// One rank, and the step that it is in.
 pub(super) struct Engine {
     batch: Batch,
     block_size: u32,
     cold: Option<Cold>,
+    slow: Option<Slow>,
     step: Option<(Duration, StepOutcome)>,
     worked: Duration,
     prefilled: u64,
@@ -29,11 +41,12 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    pub(super) fn new(config: &BatchConfig, cold: Option<Cold>) -> Self {
+    pub(super) fn new(config: &BatchConfig, cold: Option<Cold>, slow: Option<Slow>) -> Self {
         Engine {
             batch: Batch::new(config.clone()),
             block_size: config.block_size.max(1),
             cold,
+            slow,
             step: None,
             worked: Duration::ZERO,
             prefilled: 0,
@@ -58,8 +71,12 @@ impl Engine {
             let idle = now.saturating_sub(self.worked);
             let cold = self.cold.filter(|cold| idle > cold.after);
             let adds = cold.map_or(Duration::ZERO, |cold| cold.adds);
+            let slow = self.slow.filter(|it| (it.from..it.until).contains(&now));
+            let times = slow.map_or(1.0, |slow| slow.times);
+            let step = outcome.duration.as_secs_f64() * times;
+            let step = Duration::try_from_secs_f64(step).unwrap_or(outcome.duration);
             // A step of no length would never let time pass.
-            let takes = (outcome.duration + adds).max(Duration::from_micros(1));
+            let takes = (step + adds).max(Duration::from_micros(1));
             self.step = Some((now.saturating_add(takes), outcome));
         }
     }

@@ -55,7 +55,7 @@ mod world;
 
 pub use command::{SimulateArgs, run};
 pub use door::WayIn;
-pub use engine::Cold;
+pub use engine::{Cold, Slow};
 pub use report::{ClassReport, Report};
 pub use request::Request;
 pub use retries::{Pause, Retries};

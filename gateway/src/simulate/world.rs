@@ -12,7 +12,7 @@ use tidegate_policy::sampler;
 use tidegate_policy::settings::Settings;
 
 use super::door::{Door, Moves, WayIn};
-use super::engine::{Cold, Engine};
+use super::engine::{Cold, Engine, Slow};
 use super::report::Report;
 use super::request::Request;
 use super::retries::{Retries, Returning};
@@ -25,6 +25,8 @@ pub struct Setup {
     pub engine: BatchConfig,
     /// Whether it gets cold.
     pub cold: Option<Cold>,
+    /// A spell in which it is slow, if there is one.
+    pub slow: Option<Slow>,
     /// The classes, and what they promise.
     pub classes: Classes,
     /// How often the engine is sampled.
@@ -47,6 +49,7 @@ impl Setup {
         Setup {
             engine,
             cold: None,
+            slow: None,
             classes: policy.classes,
             sample_interval: sampler::INTERVAL,
             from: Duration::from_secs(30),
@@ -69,7 +72,7 @@ pub fn simulate(setup: &Setup, way_in: &WayIn, requests: &[Request]) -> Report {
         classes,
         requests,
         now: Duration::ZERO,
-        engine: Engine::new(&setup.engine, setup.cold),
+        engine: Engine::new(&setup.engine, setup.cold, setup.slow),
         door: way_in.door(setup.engine.max_num_seqs),
         answers: HashMap::new(),
         report: Report::new(classes, setup.until.saturating_sub(setup.from)),

@@ -72,7 +72,7 @@ pub(super) fn judged(
     );
 }
 
-/// A request that waits at the gate. Dropping it tells that its client left.
+/// A request that waits. Dropping it tells that its client left.
 #[derive(Debug)]
 pub(super) struct Queued {
     page: Arc<Decisions>,
@@ -108,8 +108,34 @@ impl Queued {
         }
     }
 
+    /// The policy holds the request, at this position among all that it holds.
+    pub(super) fn held(page: &Arc<Decisions>, named: &Named, position: u64) -> Self {
+        page.note("held", None, || {
+            let why = format!("its class's turn has not come, position {position}");
+            ("policy".to_owned(), why)
+        });
+        debug!(
+            id = named.id(),
+            outcome = "held",
+            reason = "its class's turn has not come",
+            position,
+            "decided"
+        );
+        Self {
+            page: Arc::clone(page),
+            named: named.clone(),
+            since: Instant::now(),
+            lane: Some(Lane::Unspecified),
+        }
+    }
+
+    /// Whose it is.
+    pub(super) fn named(&self) -> &Named {
+        &self.named
+    }
+
     /// Its turn has come. Gives how long it waited.
-    pub(super) fn admitted(mut self, lane: Lane) -> Duration {
+    pub(super) fn admitted(&mut self, lane: Lane) -> Duration {
         self.lane = None;
         let waited = self.since.elapsed();
         let its_turn = || (place(lane), "its turn came".to_owned());
@@ -120,8 +146,13 @@ impl Queued {
     }
 
     /// It gives its place up for a reason of its own.
-    pub(super) fn gave_up(mut self, reason: &dyn std::fmt::Display) {
+    pub(super) fn gave_up(&mut self, reason: &dyn std::fmt::Display) {
         self.ended(reason);
+    }
+
+    /// What became of it is told elsewhere.
+    pub(super) fn over(&mut self) {
+        self.lane = None;
     }
 
     fn ended(&mut self, reason: &dyn std::fmt::Display) {

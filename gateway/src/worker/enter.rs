@@ -6,17 +6,15 @@ use std::sync::Arc;
 use http::header::EXPECT;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
-use tidegate::{AdmissionOwned, Rejection};
-use tidegate_policy::reason::Reason;
 use tracing::debug;
 
 use super::answer::{Answer, error, unavailable};
+use super::away::judged;
 use super::decision;
-use super::refusal::{class_refusal, refusal};
 use super::shared::Shared;
 use super::slot::Slot;
 use super::waiting::Waiting;
-use crate::policy::{Verdict, asked as profile};
+use crate::policy::{Arrived, Verdict, asked as profile};
 use crate::proxy::request_body::{BodyError, RequestBody};
 use crate::proxy::{headers, member, rank_field};
 use crate::server::discard::discard;
@@ -30,7 +28,7 @@ pub(super) struct Asked<'a> {
     pub(super) path: &'a str,
     /// Whether its client's claims are believed.
     pub(super) trusted: bool,
-    /// Whether it wants news while it is queued.
+    /// Whether it wants news while it waits.
     pub(super) progress: bool,
 }
 
@@ -39,7 +37,7 @@ pub(super) struct Asked<'a> {
 pub(super) enum Entered {
     /// It was admitted.
     In(Slot, RequestBody),
-    /// It is queued, its whole body is here, it wants to be told, and it streams, so
+    /// It waits, its whole body is here, it wants to be told, and it streams, so
     /// that it can be.
     Waits(Waiting, RequestBody),
 }
@@ -87,61 +85,56 @@ async fn admit(
     body.limit(shared.max_body).map_err(unusable)?;
     let rank = rank(shared, asked, body).await?;
     let Some(policy) = &shared.policy else {
-        return at_gate(shared, asked, rank, body, expects, named).await;
+        let waiting = match Waiting::at_gate(shared, rank, None, named)? {
+            Ok(slot) => return Ok(Admitted::In(slot)),
+            Err(waiting) => waiting,
+        };
+        return wait_and_read(shared, asked, waiting, body, expects).await;
     };
     body.read_whole(&shared.budget).await.map_err(unusable)?;
-    let profile = profile::read(body.read_so_far());
+    let mut profile = profile::read(body.read_so_far());
+    profile.stream |= streams_by_path(asked.path);
     let (key, class) = (
         headers::api_key(asked.headers),
         headers::class(asked.headers),
     );
-    match policy.enter(&profile, key, class, rank).await {
-        Verdict::In(permit, inside) => {
+    let mut waiting = match policy.arrives(&profile, key, class, rank) {
+        Arrived::Held(held) => Waiting::in_class(shared, held, rank, named),
+        Arrived::Decided(Verdict::In(permit, inside)) => {
             decision::admitted(&shared.decisions, named, permit.lane());
             let slot = Slot::new(permit, Arc::clone(&shared.drain));
-            Ok(Admitted::In(slot.followed(inside)))
+            return Ok(Admitted::In(slot.followed(inside)));
         }
-        Verdict::GateAlone(alone) => {
-            let untold = Asked {
-                progress: false,
-                ..asked
-            };
-            // Nobody who is not told comes out waiting.
-            match at_gate(shared, untold, rank, body, false, named).await? {
-                Admitted::In(slot) => Ok(Admitted::In(slot.followed(alone.entered()))),
-                waits => Ok(waits),
+        Arrived::Decided(Verdict::GateAlone(alone)) => {
+            match Waiting::at_gate(shared, rank, Some(alone), named)? {
+                Ok(slot) => return Ok(Admitted::In(slot)),
+                Err(waiting) => waiting,
             }
         }
-        Verdict::Refused(class, reason) => Err(judged(shared, &class, reason, named)),
-        Verdict::Gone => Err(unavailable("The worker has stopped")),
+        Arrived::Decided(Verdict::Refused(class, reason)) => {
+            return Err(judged(shared, &class, reason, named));
+        }
+        Arrived::Decided(Verdict::Gone) => return Err(unavailable("The worker has stopped")),
+    };
+    if asked.progress && profile.stream {
+        return Ok(Admitted::Waits(waiting));
     }
+    waiting.turn(shared).await.map(Admitted::In)
 }
 
-/// Asks the gate, and waits in its queue.
-async fn at_gate(
+/// Waits in the gate's queue. The body is read meanwhile, unless its client waits for
+/// leave to send it.
+async fn wait_and_read(
     shared: &Shared,
     asked: Asked<'_>,
-    rank: Option<u32>,
+    mut waiting: Waiting,
     body: &mut RequestBody,
     expects: bool,
-    named: &Named,
 ) -> Result<Admitted, Box<Answer>> {
-    let admission = shared
-        .gate
-        .request_owned(rank)
-        .map_err(|rejection| refused(shared, &rejection, named))?;
-    let mut waiting = match admission {
-        AdmissionOwned::Admitted(permit) => {
-            decision::admitted(&shared.decisions, named, permit.lane());
-            let slot = Slot::new(permit, Arc::clone(&shared.drain));
-            return Ok(Admitted::In(slot));
-        }
-        AdmissionOwned::Queued(ticket) => Waiting::new(&shared.decisions, ticket, named),
-    };
     if !expects {
         tokio::select! {
             biased;
-            permit = waiting.turn() => return waiting.over(shared, permit).map(Admitted::In),
+            slot = waiting.turn(shared) => return slot.map(Admitted::In),
             read = body.read_ahead(&shared.budget) => {
                 if let Err(why) = read {
                     waiting.gave_up(&why);
@@ -153,8 +146,7 @@ async fn at_gate(
             }
         }
     }
-    let permit = waiting.turn().await;
-    waiting.over(shared, permit).map(Admitted::In)
+    waiting.turn(shared).await.map(Admitted::In)
 }
 
 /// The rank that the request is for. The engine follows one in the body whoever
@@ -180,10 +172,13 @@ async fn rank(
 
 /// Whether a request whose body is here asks for a stream.
 fn streams(path: &str, body: &RequestBody) -> bool {
-    normalise(path)
-        .last()
-        .is_some_and(|last| last == "generate_stream")
-        || member::last(body.read_so_far(), "stream") == Some(Value::Bool(true))
+    streams_by_path(path) || member::last(body.read_so_far(), "stream") == Some(Value::Bool(true))
+}
+
+/// Whether the route alone asks for a stream, as TGI's does.
+fn streams_by_path(path: &str) -> bool {
+    let path = normalise(path);
+    path.last().is_some_and(|last| last == "generate_stream")
 }
 
 fn mistake(why: &dyn std::error::Error) -> Box<Answer> {
@@ -193,30 +188,4 @@ fn mistake(why: &dyn std::error::Error) -> Box<Answer> {
 fn unusable(why: BodyError) -> Box<Answer> {
     debug!(%why, "a request's body is not usable");
     Box::new(error(why.status(), &why.to_string()))
-}
-
-fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> Box<Answer> {
-    let Some(overload) = rejection.overload() else {
-        return unavailable("The worker has stopped");
-    };
-    let retry_after = shared.retry_after.then(|| {
-        let (ahead, of_worker) = (overload.counts, overload.of_worker);
-        shared.drain.retry_after(ahead, of_worker, rand::random())
-    });
-    decision::refused(&shared.decisions, named, overload, retry_after);
-    Box::new(refusal(shared.overload_status, overload, retry_after))
-}
-
-fn judged(shared: &Shared, class: &str, reason: Reason, named: &Named) -> Box<Answer> {
-    let seen = shared.gate.snapshot().worker;
-    let retry_after = shared
-        .retry_after
-        .then(|| shared.drain.retry_after(seen, true, rand::random()));
-    decision::judged(&shared.decisions, named, class, reason, retry_after);
-    Box::new(class_refusal(
-        shared.overload_status,
-        class,
-        reason,
-        retry_after,
-    ))
 }

@@ -21,7 +21,8 @@
 //! | `telling` | what is told over NATS |
 //! | `own` | the worker's own routes |
 //! | `decision` | what the gate decided, in the log |
-//! | `waiting` | a request that waits at the gate |
+//! | `away` | what those hear that do not get in |
+//! | `waiting` | a request that waits, at the gate or in its class |
 //! | `enter` | a gated request's way in |
 //! | `forward` | a request's way to the engine, and back |
 //! | `progress` | news for those who wait |
@@ -30,6 +31,7 @@
 
 mod answer;
 pub mod args;
+mod away;
 pub mod config;
 mod decision;
 mod enter;

@@ -1,4 +1,4 @@
-//! News for a client that is queued and asked for them: it gives the status line up,
+//! News for a client that waits, at the gate or in its class, and asked for them: it gives the status line up,
 //! gets 200 at once, and comments with its position and expected wait until its turn
 //! comes. Then the engine's stream passes as it is. Whatever else comes of the request
 //! is one `error` event with the body that an answer would have had.
@@ -30,7 +30,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// How much of an engine's answer that is no stream is told.
 const MOST_TOLD: usize = 64 << 10;
 
-/// The answer to a request that waits at the gate, all of it: its task goes on where
+/// The answer to a request that waits, all of it: its task goes on where
 /// the request was.
 pub(super) fn answer(
     shared: &Arc<Shared>,
@@ -73,16 +73,16 @@ async fn wait(
 ) -> Answer {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let permit = loop {
+    let slot = loop {
         tokio::select! {
             biased;
-            permit = waiting.turn() => break permit,
+            slot = waiting.turn(shared) => break slot,
             _ = ticks.tick() => {
                 let _ = to.try_send(Step::Said(news(shared, &waiting)));
             }
         }
     };
-    match waiting.over(shared, permit) {
+    match slot {
         Ok(slot) => forward(shared, head, body, Some(slot), named).await,
         Err(answer) => *answer,
     }

@@ -120,6 +120,27 @@ async fn memory_is_judged_before_the_gate_is_asked() {
     assert_eq!(details["retryable"], false);
     assert!(client.header("retry-after").is_none());
 
+    // As large, and no sequence of it is too long: a batch, a tensor, a sound.
+    let rows = vec!["x".repeat(4_000); 20];
+    let numbers = vec![1; 20_000];
+    for body in [
+        serde_json::json!({ "prompt": rows }),
+        serde_json::json!({ "inputs": [{ "shape": [20_000], "datatype": "INT8", "data": numbers }] }),
+        serde_json::json!({ "messages": [{ "content": [{ "input_audio": { "data": prompt } }] }] }),
+    ] {
+        let body = body.to_string();
+        let mut client = office.bench.connect().await;
+        client
+            .write(format!(
+                "POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            ))
+            .await;
+        office.bench.engine.answer(JSON).await;
+        assert_eq!(client.head().await, 200, "{}", &body[..40]);
+        client.body().await;
+    }
+
     office.page.says(0.9);
     office.until("policy_gpu_share", "of=memory", 0.9).await;
     let mut silver = office.post("silver").await;

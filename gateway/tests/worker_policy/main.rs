@@ -1,10 +1,14 @@
 //! A worker with a policy, over real sockets, before a scripted engine whose state
 //! is what the test says.
 
+#[allow(dead_code)]
+#[path = "../worker/asking.rs"]
+mod asking;
 mod deciding;
 mod page;
 #[path = "../program/mod.rs"]
 mod program;
+mod progress;
 mod reloading;
 mod state;
 #[path = "../worker/support.rs"]

@@ -36,12 +36,12 @@ async fn without_a_state_the_gate_alone_decides_and_that_is_visible() {
 #[tokio::test]
 async fn a_page_of_nonsense_is_no_state() {
     let office = Office::start(limits(1, 1, 1)).await;
-    for nonsense in ["", "<html>", "vllm:num_requests_running NaN\u{0}"] {
+    for nonsense in ["", "<html>", "vllm:num_requests_running NaN\u{0}", "up 1\n"] {
+        office.page.says(0.5);
+        office.until("policy_state_fresh", "", 1.0).await;
         office.page.set(Some(nonsense.to_owned()));
-        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        office.until("policy_state_fresh", "", 0.0).await;
     }
-    office.page.set(Some("up 1\n".to_owned()));
-    office.until("policy_state_fresh", "", 0.0).await;
 }
 
 #[tokio::test]

@@ -17,7 +17,8 @@
 //! a request that waits for a rank of its own holds back its class alone.
 //!
 //! Without a fresh state, and in [`Mode::Observe`], everything is left to the
-//! gate, which then queues by itself; what was held is handed over to it.
+//! gate, which then queues by itself; what was held is handed over to it, and leaves
+//! when its class says ([`Alone::leaves`]).
 
 mod moves;
 mod queues;
@@ -94,14 +95,15 @@ impl<T> Desk<T> {
             }
             Decision::GateAlone => {
                 self.tally.count(class, decision);
-                moves.push(alone(held));
+                moves.push(alone(held, None));
                 None
             }
             Decision::Admit | Decision::Wait(_) => {
                 let place = self.queues.push(held);
+                self.mark(class);
                 self.let_in_who_is_next(now, gate, moves);
                 let place = self.stays(now, place, decision, moves);
-                self.now_waiting(now);
+                self.holds(now);
                 place
             }
         }
@@ -124,12 +126,15 @@ impl<T> Desk<T> {
         };
         let decision = self.limited(class, 0, decision);
         self.tally.count(class, decision);
-        moves.push(alone(Held {
-            who,
-            profile,
-            arrived: now,
-            concurrency: self.judge.concurrency(0),
-        }));
+        moves.push(alone(
+            Held {
+                who,
+                profile,
+                arrived: now,
+                concurrency: self.judge.concurrency(0),
+            },
+            None,
+        ));
     }
 
     /// A request that was let in was turned away behind the gate. It is held again, in
@@ -155,6 +160,7 @@ impl<T> Desk<T> {
             arrived,
             concurrency: self.judge.concurrency(0),
         });
+        self.mark(class);
         if holds_none {
             self.refuse(now, place, Reason::ConcurrencyLimit, moves);
         }
@@ -178,7 +184,7 @@ impl<T> Desk<T> {
     ) {
         self.let_in_who_is_next(now, gate, moves);
         self.time_out(now, moves);
-        self.now_waiting(now);
+        self.holds(now);
     }
 
     fn let_in_who_is_next<P>(
@@ -216,8 +222,23 @@ impl<T> Desk<T> {
         let (class, waited) = (held.profile.class, held.waited_ms(now));
         self.tally.left(class);
         self.judge.gives_up(class, waited, held.concurrency);
-        self.now_waiting(now);
+        self.mark(class);
+        self.holds(now);
         true
+    }
+
+    /// Whoever waits for the request that is held here.
+    #[must_use]
+    pub fn who_mut(&mut self, place: Place) -> Option<&mut T> {
+        self.queues.who_mut(place)
+    }
+
+    /// The position of a held request among all, from 1, approximately: others come
+    /// and go. `None` if it is not held any more.
+    #[must_use]
+    pub fn position(&self, place: Place) -> Option<u64> {
+        let (class, before) = self.queues.before(place)?;
+        Some(self.ahead(class, before) + 1)
     }
 
     /// Hands everyone who is held over to the gate, and says how many those are.
@@ -239,8 +260,7 @@ impl<T> Desk<T> {
     }
 
     /// Whose turn it is, of the classes that are not blocked.
-    fn next(&mut self, blocked: &[ClassId]) -> Option<(Place, ClassId)> {
-        self.mark_waiting();
+    fn next(&self, blocked: &[ClassId]) -> Option<(Place, ClassId)> {
         let classes = self.judge.settings().classes.all();
         let may = |class: ClassId| !blocked.contains(&class);
         let class = self.fairness.next(classes, may)?;
@@ -252,10 +272,11 @@ impl<T> Desk<T> {
             return;
         };
         let settings = self.judge.settings();
-        let cost = settings.fair_by.cost(held.profile.need);
+        let cost = settings.fair_by.cost(held.profile.cost);
         let class = held.profile.class;
         self.fairness
             .admitted(class, settings.classes.get(class), cost);
+        self.mark(class);
         self.tally.count(class, Decision::Admit);
         let waited = held.waited_ms(now);
         let inside = self
@@ -269,6 +290,7 @@ impl<T> Desk<T> {
             return;
         };
         let class = held.profile.class;
+        self.mark(class);
         self.tally.count(class, Decision::Refuse(why));
         let waited = held.waited_ms(now);
         self.judge.gives_up(class, waited, held.concurrency);
@@ -278,8 +300,11 @@ impl<T> Desk<T> {
     fn leave_to_gate<P>(&mut self, place: Place, moves: &mut Moves<T, P>) {
         if let Some(held) = self.queues.remove(place) {
             let class = held.profile.class;
+            self.mark(class);
             self.tally.count(class, Decision::GateAlone);
-            moves.push(alone(held));
+            let longest = self.judge.settings().classes.get(class).queue_timeout;
+            let leaves = held.arrived.saturating_add(longest);
+            moves.push(alone(held, Some(leaves)));
         }
     }
 
@@ -386,25 +411,25 @@ impl<T> Desk<T> {
         higher + turns.clamp(position, position + beside)
     }
 
-    fn mark_waiting(&mut self) {
-        let classes = &self.judge.settings().classes;
-        for class in self.queues.classes() {
-            let waits = self.queues.len(class) > 0;
-            self.fairness.waits(class, classes.get(class), waits);
-        }
+    /// A class holds requests now, or none: tells whoever shares between them. Called
+    /// whenever one of it has come or gone.
+    fn mark(&mut self, class: ClassId) {
+        let of = self.judge.settings().classes.get(class);
+        let waits = self.queues.len(class) > 0;
+        self.fairness.waits(class, of, waits);
     }
 
-    fn now_waiting(&mut self, now: Duration) {
-        self.mark_waiting();
+    fn holds(&mut self, now: Duration) {
         self.throughput.holds(now, self.queues.total() > 0);
     }
 }
 
-fn alone<T, P>(held: Held<T>) -> Move<T, P> {
+fn alone<T, P>(held: Held<T>, leaves: Option<Duration>) -> Move<T, P> {
     let alone = Alone {
         profile: held.profile,
         arrived: held.arrived,
         concurrency: held.concurrency,
+        leaves,
     };
     (held.who, Outcome::GateAlone(alone))
 }

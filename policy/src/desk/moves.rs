@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::class::ClassId;
 use crate::judge::Inside;
 use crate::profile::Profile;
 use crate::reason::Reason;
@@ -41,4 +42,20 @@ pub struct Alone {
     pub(super) profile: Profile,
     pub(super) arrived: Duration,
     pub(super) concurrency: u64,
+    pub(super) leaves: Option<Duration>,
+}
+
+impl Alone {
+    /// Its class.
+    #[must_use]
+    pub fn class(&self) -> ClassId {
+        self.profile.class
+    }
+
+    /// When it is to be sent away, wherever it waits: it was held, and its class says
+    /// for how long. `None` for one that was never held.
+    #[must_use]
+    pub fn leaves(&self) -> Option<Duration> {
+        self.leaves
+    }
 }

@@ -46,6 +46,8 @@ pub(super) struct Queues<T> {
 struct Node<T> {
     held: Held<T>,
     number: u64,
+    /// How many of its class had been held before it.
+    in_class: u64,
     before: Option<usize>,
     after: Option<usize>,
 }
@@ -55,6 +57,8 @@ struct Queue {
     front: Option<usize>,
     back: Option<usize>,
     len: u64,
+    /// How many have ever been in it.
+    ever: u64,
 }
 
 impl<T> Queues<T> {
@@ -86,6 +90,7 @@ impl<T> Queues<T> {
         let key = self.nodes.insert(Node {
             held,
             number,
+            in_class: 0,
             before: None,
             after: None,
         });
@@ -128,6 +133,7 @@ impl<T> Queues<T> {
         }
         let node = &mut self.nodes[last];
         (node.before, node.after) = (before, Some(next));
+        self.nodes[last].in_class = self.nodes[next].in_class;
     }
 
     pub(super) fn front(&self, class: ClassId) -> Option<(Place, &Held<T>)> {
@@ -143,6 +149,23 @@ impl<T> Queues<T> {
 
     pub(super) fn get(&self, place: Place) -> Option<&Held<T>> {
         Some(&self.node(place)?.held)
+    }
+
+    /// Whoever waits for the request at this place.
+    pub(super) fn who_mut(&mut self, place: Place) -> Option<&mut T> {
+        let node = self.nodes.get_mut(place.key)?;
+        (node.number == place.number).then_some(&mut node.held.who)
+    }
+
+    /// The request's class, and how many of that are before it, at most: those that
+    /// have left from between count until the class's first one came after them.
+    pub(super) fn before(&self, place: Place) -> Option<(ClassId, u64)> {
+        let node = self.node(place)?;
+        let class = node.held.profile.class;
+        let queue = self.classes.get(class.0)?;
+        let first = self.nodes.get(queue.front?)?;
+        let before = node.in_class.saturating_sub(first.in_class);
+        Some((class, before.min(queue.len - 1)))
     }
 
     /// Takes a request out, wherever it is in its queue; `None` if it is gone.
@@ -185,6 +208,8 @@ impl<T> Queues<T> {
         let queue = &mut self.classes[class.0];
         let before = queue.back.replace(key);
         queue.len += 1;
+        let in_class = queue.ever;
+        queue.ever += 1;
         match before {
             Some(before) => self.nodes[before].after = Some(key),
             None => queue.front = Some(key),
@@ -192,6 +217,7 @@ impl<T> Queues<T> {
         let node = &mut self.nodes[key];
         node.held.profile.class = class;
         (node.before, node.after) = (before, None);
+        node.in_class = in_class;
     }
 
     fn node(&self, place: Place) -> Option<&Node<T>> {

@@ -10,6 +10,7 @@ fn held(who: u64, class: usize) -> Held<u64> {
             class: ClassId(class),
             input: 0,
             need: 0,
+            cost: 0,
         },
         arrived: Duration::from_millis(who),
         concurrency: 0,

@@ -28,7 +28,7 @@ impl<T> Desk<T> {
     ) {
         self.settle(now, gate, moves);
         self.decide_all(now, moves);
-        self.now_waiting(now);
+        self.holds(now);
     }
 
     /// The gate let a request in that was left to it.
@@ -67,7 +67,7 @@ impl<T> Desk<T> {
         self.tally.reclass(new.all().len(), to);
         self.fairness = Fairness::new(new.all().len(), settings.floor);
         self.judge.reload(settings);
-        self.mark_waiting();
+        self.queues.classes().for_each(|class| self.mark(class));
     }
 
     /// The engine told its size.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Judge, PROBE_AFTER};
+use super::{Doubted, Judge, PROBE_AFTER};
 use crate::class::ClassId;
 use crate::decision::{Decision, Situation, decide};
 use crate::fill;
@@ -67,7 +67,23 @@ impl Judge {
     }
 
     fn may_probe(&self, now: Duration) -> bool {
-        now.saturating_sub(self.last_entry) >= PROBE_AFTER
+        self.inside == 0 || self.proven || now.saturating_sub(self.last_entry) >= PROBE_AFTER
+    }
+
+    /// What a request that enters now is expected to break of its promise, if it
+    /// enters to put the estimate to the test.
+    pub(super) fn doubts(&self, now: Duration, profile: &Profile, waited_ms: f64) -> Doubted {
+        let Some(model) = self.model(&profile.model).filter(|_| self.may_probe(now)) else {
+            return Doubted::default();
+        };
+        let expected = model.expected(self.unfilled, profile.input);
+        let slo = &self.settings.classes.get(profile.class).slo;
+        Doubted {
+            first_token: waited_ms + expected.first_token_ms > slo.first_token_ms,
+            end_to_end: slo
+                .end_to_end_ms
+                .is_some_and(|most| waited_ms + expected.end_to_end_ms > most),
+        }
     }
 
     /// Requests that have to go before one that arrives behind `ahead` held ones.

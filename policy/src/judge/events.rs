@@ -22,6 +22,10 @@ impl Judge {
         {
             drain.entered(concurrency, waited_ms);
         }
+        let doubted = self.doubts(now, &profile, waited_ms);
+        if doubted.first_token || doubted.end_to_end {
+            self.proven = false;
+        }
         self.last_entry = now;
         self.inside += 1;
         self.promised = self.promised.saturating_add(profile.need);
@@ -34,6 +38,7 @@ impl Judge {
             entered: now,
             first_token: None,
             input_until,
+            doubted,
         }
     }
 
@@ -60,8 +65,15 @@ impl Judge {
         inside.first_token = Some(now);
         self.prefilled(inside);
         let ms = since_ms(inside.entered, now);
-        self.learn(now, &inside.profile.model)
-            .first_token(now, inside.input_until, ms);
+        let slo = &self.settings.classes.get(inside.profile.class).slo;
+        let disproves =
+            inside.doubted.first_token && since_ms(inside.arrived, now) <= slo.first_token_ms;
+        self.proven |= disproves;
+        let model = self.learn(now, &inside.profile.model);
+        if disproves {
+            model.first_token_disproves(inside.input_until, ms);
+        }
+        model.first_token(now, inside.input_until, ms);
     }
 
     /// A request ended, having generated `output` tokens, if that is known.
@@ -69,8 +81,17 @@ impl Judge {
         // An answer without content has its first token at its end.
         self.first_token(now, &mut inside);
         let ms = since_ms(inside.entered, now);
-        self.learn(now, &inside.profile.model)
-            .ended(now, inside.profile.input, output, ms);
+        let slo = &self.settings.classes.get(inside.profile.class).slo;
+        let kept = slo
+            .end_to_end_ms
+            .is_some_and(|most| since_ms(inside.arrived, now) <= most);
+        let disproves = inside.doubted.end_to_end && kept;
+        self.proven |= disproves;
+        let model = self.learn(now, &inside.profile.model);
+        if disproves {
+            model.end_disproves(inside.profile.input, ms);
+        }
+        model.ended(now, inside.profile.input, output, ms);
         self.served(now, &inside);
         self.left(inside);
     }
@@ -94,7 +115,7 @@ impl Judge {
             quality.ended(now, first, end);
         }
         let slo = &self.settings.classes.get(class).slo;
-        self.tuner.ended(inside.profile.need, slo.kept(first, end));
+        self.tuner.ended(inside.profile.cost, slo.kept(first, end));
     }
 
     fn prefilled(&mut self, inside: &Inside) {

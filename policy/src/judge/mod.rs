@@ -11,8 +11,11 @@
 //! * **Order.** A request behind others that are held waits too, or it would
 //!   overtake them.
 //! * **Probing.** Who is refused teaches nothing, so that an estimate that
-//!   refuses everybody would never be corrected. When nobody has entered for
-//!   [`PROBE_AFTER`] and nothing but the estimate is in the way, one enters.
+//!   refuses everybody would never be corrected. When nothing but the estimate is in
+//!   the way, one enters: at once if nobody is inside, and otherwise when nobody has
+//!   entered for [`PROBE_AFTER`]. If it keeps its promise, the estimate is
+//!   [disproved](ModelLatency::first_token_disproves), and the next enters at once:
+//!   a handful of such answers undoes a slow spell, however long it was.
 //! * **Failing open.** Without a fresh state it answers
 //!   [`GateAlone`](crate::decision::Decision::GateAlone), but for a class's rate, which needs no state.
 
@@ -27,7 +30,7 @@ use crate::cold_start::ColdStart;
 use crate::drain::Drain;
 use crate::headroom;
 use crate::limit::Factors;
-use crate::profile::{ModelLatency, Profile};
+use crate::profile::{InputSize, ModelLatency, Profile};
 use crate::published::Reading;
 use crate::quality::{Attained, Quality};
 use crate::rate::Bucket;
@@ -66,6 +69,15 @@ pub struct Inside {
     first_token: Option<Duration>,
     /// Input that the engine had to work through until its first token.
     input_until: u64,
+    /// What of its promise the estimate said that it would break.
+    doubted: Doubted,
+}
+
+/// Which parts of its promise a request was expected to break when it entered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Doubted {
+    first_token: bool,
+    end_to_end: bool,
 }
 
 impl Inside {
@@ -93,6 +105,8 @@ pub struct Judge {
     promised: u64,
     unfilled: u64,
     last_entry: Duration,
+    /// The last probe kept its promise: another may follow at once.
+    proven: bool,
     /// When it was last told of a state.
     now: Duration,
 }
@@ -117,6 +131,7 @@ impl Judge {
             promised: 0,
             unfilled: 0,
             last_entry: Duration::ZERO,
+            proven: false,
             now: Duration::ZERO,
         }
     }
@@ -205,8 +220,7 @@ impl Judge {
         self.factors().limit(limit)
     }
 
-    /// The profile of a request: its need is its input and what it may generate,
-    /// at most `most_output` and as much as its model's answers have on average.
+    /// The profile of a request for one answer to `input` tokens.
     #[must_use]
     pub fn profile(
         &self,
@@ -215,13 +229,33 @@ impl Judge {
         input: u64,
         most_output: Option<u64>,
     ) -> Profile {
+        self.profile_of(model, class, InputSize::one(input), most_output)
+    }
+
+    /// The profile of a request: its need is its longest input and what that may
+    /// generate, at most `most_output` and as much as its model's answers have on
+    /// average. A tensor leaves nothing in the cache, and needs none of it.
+    #[must_use]
+    pub fn profile_of(
+        &self,
+        model: &str,
+        class: ClassId,
+        input: InputSize,
+        most_output: Option<u64>,
+    ) -> Profile {
         let usual = self.model(model).map_or(0, ModelLatency::output_tokens);
         let output = most_output.map_or(usual, |most| most.min(usual));
         Profile {
             model: model.to_owned(),
             class,
-            input,
-            need: input.saturating_add(output),
+            input: input.all,
+            need: match input.longest {
+                0 if input.all > 0 => 0,
+                longest => longest.saturating_add(output),
+            },
+            cost: input
+                .all
+                .saturating_add(output.saturating_mul(input.sequences)),
         }
     }
 

@@ -112,6 +112,8 @@ fn it_learns_what_requests_take_and_refuses_what_would_be_late() {
         judge.first_token(at(1_000 * i + 999), &mut inside);
         judge.ended(at(1_000 * i + 10 * input), inside, Some(200));
     }
+    // Not one that is put to the test.
+    let _other = enter(&mut judge, 500_000, 0);
     assert_eq!(decided(&judge, "gold", 450), Decision::Admit);
     let late = Decision::Refuse(Reason::SloViolationRisk);
     assert_eq!(decided(&judge, "gold", 550), late);
@@ -135,11 +137,40 @@ fn an_estimate_that_refuses_everybody_is_put_to_the_test() {
     judge.ended(at(9_000), inside, Some(10));
     let decide = |judge: &Judge, ms| judge.decide(at(ms), &request(judge, "gold", 100), 0.0, 0);
     let late = Decision::Refuse(Reason::SloViolationRisk);
-    assert_eq!(decide(&judge, 999), late, "someone entered within a second");
+    assert_eq!(decide(&judge, 9_001), Decision::Admit, "nobody is inside");
+    let other = enter(&mut judge, 8_500, 100);
+    assert_eq!(
+        decide(&judge, 9_499),
+        late,
+        "someone entered within a second"
+    );
     assert_eq!(decide(&judge, 9_500), Decision::Admit, "a probe");
     let mut probe = enter(&mut judge, 9_500, 100);
     assert_eq!(decide(&judge, 9_600), late, "one at a time");
     judge.first_token(at(9_650), &mut probe);
+    assert_eq!(
+        decide(&judge, 9_660),
+        Decision::Admit,
+        "it kept its promise"
+    );
+    judge.left(probe);
+    judge.left(other);
+}
+
+#[test]
+fn a_probe_that_breaks_its_promise_proves_nothing() {
+    let mut judge = judge();
+    judge.observe(at(0), &state(0, 1, 0, 0.0));
+    let slow = |judge: &mut Judge, ms| {
+        let mut inside = enter(judge, ms, 100);
+        judge.first_token(at(ms + 9_000), &mut inside);
+        inside
+    };
+    let one = slow(&mut judge, 0);
+    let probe = slow(&mut judge, 10_000);
+    let decided = judge.decide(at(10_500), &request(&judge, "gold", 100), 0.0, 0);
+    assert_eq!(decided, Decision::Refuse(Reason::SloViolationRisk));
+    judge.left(one);
     judge.left(probe);
 }
 

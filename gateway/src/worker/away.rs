@@ -1,0 +1,38 @@
+//! What those hear that do not get in, and the log with them.
+
+use tidegate::Rejection;
+use tidegate_policy::reason::Reason;
+
+use super::answer::{Answer, unavailable};
+use super::decision;
+use super::refusal::{class_refusal, refusal};
+use super::shared::Shared;
+use crate::server::named::Named;
+
+/// What the gate's refusal says.
+pub(super) fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> Box<Answer> {
+    let Some(overload) = rejection.overload() else {
+        return unavailable("The worker has stopped");
+    };
+    let retry_after = shared.retry_after.then(|| {
+        let (ahead, of_worker) = (overload.counts, overload.of_worker);
+        shared.drain.retry_after(ahead, of_worker, rand::random())
+    });
+    decision::refused(&shared.decisions, named, overload, retry_after);
+    Box::new(refusal(shared.overload_status, overload, retry_after))
+}
+
+/// What the policy's refusal says.
+pub(super) fn judged(shared: &Shared, class: &str, reason: Reason, named: &Named) -> Box<Answer> {
+    let seen = shared.gate.snapshot().worker;
+    let retry_after = shared
+        .retry_after
+        .then(|| shared.drain.retry_after(seen, true, rand::random()));
+    decision::judged(&shared.decisions, named, class, reason, retry_after);
+    Box::new(class_refusal(
+        shared.overload_status,
+        class,
+        reason,
+        retry_after,
+    ))
+}
