@@ -9,7 +9,10 @@
 #[allow(dead_code, reason = "a part is needed")]
 mod caller;
 mod checked;
+mod containers;
+mod limits;
 mod numbers;
+mod objects;
 mod pods;
 mod pressure;
 #[path = "../program/mod.rs"]

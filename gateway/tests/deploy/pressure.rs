@@ -7,7 +7,7 @@ use tidegate_gateway::scrape::page::Fetch;
 
 use super::caller::{Caller, ENDLESS, chat};
 use super::checked::shipped;
-use super::numbers::threshold;
+use super::objects::threshold;
 use super::pods::{list, named};
 use super::prometheus::program;
 use super::stack::{LONG, Stack, limits, simulated};
