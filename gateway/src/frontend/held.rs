@@ -37,6 +37,7 @@ impl Drop for Hop {
         self.member.hops.count(self.ended);
         if let Ended::Answered | Ended::Failed | Ended::Left = self.ended {
             self.member.trial().one_more();
+            self.member.watched.tell_news();
         }
     }
 }

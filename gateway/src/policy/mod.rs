@@ -1,4 +1,5 @@
-//! The policy: its file, and the layer that holds requests before a worker's gate.
+//! The policy: its file, and the layer that holds requests before a worker's gate, or at
+//! a frontend.
 //!
 //! What is decided and why is in `tidegate-policy`, on values. Here are the lock
 //! around its desk, the tasks that tell it the time and the engine's state, and

@@ -5,6 +5,7 @@ mod asking;
 mod busy;
 mod codes;
 mod failing;
+mod held_again;
 mod holding;
 mod leaving;
 mod lifecycle;

@@ -20,6 +20,7 @@
 //! gate, which then queues by itself; what was held is handed over to it, and leaves
 //! when its class says ([`Alone::leaves`]).
 
+mod before_many;
 mod moves;
 mod queues;
 mod watching;
@@ -32,7 +33,7 @@ pub use queues::Place;
 use crate::class::ClassId;
 use crate::decision::Decision;
 use crate::fairness::Fairness;
-use crate::judge::{EngineSize, Inside, Judge};
+use crate::judge::{EngineSize, Judge};
 use crate::profile::Profile;
 use crate::reason::Reason;
 use crate::settings::Settings;
@@ -107,65 +108,6 @@ impl<T> Desk<T> {
                 place
             }
         }
-    }
-
-    /// The same in [`Mode::Observe`] before a gate that can be looked at without
-    /// entering: `room` is whether there is any. It is always left to the gate.
-    pub fn watches<P>(
-        &mut self,
-        now: Duration,
-        profile: Profile,
-        who: T,
-        room: bool,
-        moves: &mut Moves<T, P>,
-    ) {
-        let class = profile.class;
-        let decision = match self.first_decision(now, &profile, 0) {
-            Decision::Admit if !room => Decision::Wait(Reason::ConcurrencyLimit),
-            decision => decision,
-        };
-        let decision = self.limited(class, 0, decision);
-        self.tally.count(class, decision);
-        moves.push(alone(
-            Held {
-                who,
-                profile,
-                arrived: now,
-                concurrency: self.judge.concurrency(0),
-            },
-            None,
-        ));
-    }
-
-    /// A request that was let in was turned away behind the gate. It is held again, in
-    /// its old place in `class` and with the rest of its time, if the class holds any.
-    /// What becomes of it is among the moves, unless it is held: then this is its place.
-    pub fn returns<P>(
-        &mut self,
-        now: Duration,
-        inside: Inside,
-        class: ClassId,
-        who: T,
-        gate: &mut impl FnMut(&T) -> Entry<P>,
-        moves: &mut Moves<T, P>,
-    ) -> Option<Place> {
-        let (mut profile, arrived) = self.judge.turned_away(inside);
-        // It may have another number since a reload.
-        profile.class = class;
-        self.tally.returned(class);
-        let holds_none = self.holds_none(class);
-        let place = self.queues.put_back(Held {
-            who,
-            profile,
-            arrived,
-            concurrency: self.judge.concurrency(0),
-        });
-        self.mark(class);
-        if holds_none {
-            self.refuse(now, place, Reason::ConcurrencyLimit, moves);
-        }
-        self.settle(now, gate, moves);
-        self.queues.get(place).map(|_| place)
     }
 
     fn first_decision(&mut self, now: Duration, profile: &Profile, ahead: u64) -> Decision {
