@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use async_nats::Client;
-use async_nats::jetstream::kv::{Config, Entry, Operation, Store};
-use async_nats::jetstream::stream::StorageType;
+use async_nats::jetstream::kv::{Entry, Operation, Store};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use async_nats::jetstream::{self, Context};
+use async_nats::{Client, Error};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
@@ -140,13 +140,20 @@ impl Bucket {
         true
     }
 
+    /// Makes the bucket as the stream that it is: the call for buckets asks for more than
+    /// servers before 2.10 answer.
+    async fn make(&self) -> Result<Store, Error> {
+        self.jetstream.create_stream(config()).await?;
+        Ok(self.jetstream.get_key_value(subject::BUCKET).await?)
+    }
+
     /// The bucket, which is made if it is not there.
     async fn store(&mut self) -> Option<Store> {
         let left_alone = self.failed.is_some_and(|at| at.elapsed() < LEFT_ALONE);
         if self.store.is_none() && !left_alone {
             let opened = match self.jetstream.get_key_value(subject::BUCKET).await {
                 Ok(store) => Ok(store),
-                Err(_) => self.jetstream.create_key_value(config()).await,
+                Err(_) => self.make().await,
             };
             match opened {
                 Ok(store) => {
@@ -160,7 +167,7 @@ impl Bucket {
                     self.failed = Some(Instant::now());
                     if !self.told {
                         warn!(
-                            why = causes(&error),
+                            why = %error,
                             "JetStream does not keep the members: it is off at this NATS server, \
                              or this user may not use it. Announcements are said and not kept, so \
                              frontends that come later wait for the next ones"
@@ -174,14 +181,21 @@ impl Bucket {
     }
 }
 
-/// In memory: workers announce themselves anew within seconds. What is older than any
-/// member may be silent goes by itself.
+/// The stream that is the bucket. In memory: workers announce themselves anew within
+/// seconds. What is older than any member may be silent goes by itself.
 fn config() -> Config {
     Config {
-        bucket: subject::BUCKET.to_owned(),
-        description: "Workers of Tidegate".to_owned(),
+        name: format!("KV_{}", subject::BUCKET),
+        description: Some("Workers of Tidegate".to_owned()),
+        subjects: vec![format!("$KV.{}.>", subject::BUCKET)],
+        max_messages_per_subject: 1,
         max_age: LONGEST_TTL,
         storage: StorageType::Memory,
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        num_replicas: 1,
         ..Config::default()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use percent_encoding::percent_decode_str;
 use rand::Rng;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
@@ -61,6 +62,16 @@ impl NatsConfig {
 
     async fn options(&self) -> std::io::Result<ConnectOptions> {
         let mut options = ConnectOptions::new();
+        // The first server that names somebody speaks for all.
+        let named = self.servers.iter().find_map(|addr| {
+            let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+            Some((decoded(addr.username()?), addr.password().map(decoded)))
+        });
+        options = match named {
+            Some((user, Some(password))) => options.user_and_password(user, password),
+            Some((token, None)) => options.token(token),
+            None => options,
+        };
         if let Some(file) = &self.credentials {
             options = options.credentials_file(file).await?;
         }
@@ -125,8 +136,9 @@ async fn attempt(config: &NatsConfig, name: &str, counts: &Arc<Counts>) -> Resul
 fn heard(event: &Event, counts: &Counts, sparing: &Sparing) {
     match event {
         Event::Connected => {
-            counts.connected(true);
-            info!("NATS is reached again");
+            if counts.connected(true) {
+                info!("NATS is reached again");
+            }
         }
         Event::Disconnected | Event::Closed => {
             counts.connected(false);

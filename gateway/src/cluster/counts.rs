@@ -141,12 +141,13 @@ impl Counts {
         }
     }
 
-    /// The connection stands, or no longer does.
-    pub fn connected(&self, connected: bool) {
+    /// The connection stands, or no longer does. Whether one was lost before.
+    pub fn connected(&self, connected: bool) -> bool {
         let before = self.connected.swap(connected, Ordering::Relaxed);
         if before && !connected {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
+        self.lost.load(Ordering::Relaxed) > 0
     }
 
     /// Whether it stands.

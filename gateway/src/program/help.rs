@@ -38,6 +38,7 @@ Examples:
   tidegate frontend --worker http://127.0.0.1:8100 --worker http://127.0.0.1:8101
   tidegate frontend --worker http://127.0.0.1:8100 --router-mode kv \\
     --active-decode-blocks-threshold 0.85 --policy policy.toml
+  tidegate frontend --nats nats://10.0.0.2:4222 --allow-workers 10.0.0.0/8:8100
   curl http://127.0.0.1:8080/busy_threshold -H 'content-type: application/json' \\
     -d '{\"model\":\"sim\",\"active_prefill_tokens_threshold\":10000}'
 

@@ -13,6 +13,7 @@
 //! | [`headers`] | which headers cross |
 //! | `pieces` | a body in pieces, read as one |
 //! | [`member`] | one member of a JSON body |
+//! | [`models`] | which models a server lists |
 //! | [`rank_field`] | the rank in a body |
 //! | `sse` | events out of a stream's bytes |
 //! | `shapes` | what an event or an answer means |

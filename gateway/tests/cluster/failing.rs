@@ -142,13 +142,8 @@ async fn what_was_said_before_nats_went_away_grows_too_old() {
     let client = nats.client().await;
     // A worker that only this test speaks for.
     let one = worker(&engine, at(super::nats::free_port()), "one");
-    say(
-        &client,
-        "$KV.tidegate_members.w",
-        announcement("w", &one.url(), 5, 1),
-    )
-    .await;
-    front.has(1).await;
+    let member = announcement("w", &one.url(), 5, 1);
+    front.hears(&client, "w", member).await;
     let mut said = load("w", 5, 2, 1);
     for rank in 0..2 {
         said["ranks"][rank]["active_prefill_tokens"] = 11.into();
@@ -166,7 +161,11 @@ async fn what_was_said_before_nats_went_away_grows_too_old() {
 /// comes back, and what waited meanwhile does not look new.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_consumer_comes_back() {
-    let nats = Nats::with("write_deadline: \"200ms\"\nmax_pending: 262144\n", true).await;
+    let nats = Nats::with(
+        "write_deadline: \"200ms\"\nmax_payload: 131072\nmax_pending: 262144\n",
+        true,
+    )
+    .await;
     let way = Way::to(nats.port).await;
     let (engine, front) = (engine().await, frontend(at(way.port)));
     let one = worker(&engine, nats.config(), "one");

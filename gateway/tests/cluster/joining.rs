@@ -95,6 +95,10 @@ async fn a_worker_starts_again_under_its_name_elsewhere_and_where_it_was() {
     front.has(1).await;
     assert_eq!(front.ids(), [0]);
     drop(one);
+    until("its port is free", async || {
+        std::net::TcpListener::bind(addr).is_ok()
+    })
+    .await;
     // Where it was: the same worker to the frontend, with loads that count anew.
     let again = worker_with(&engine, nats.config(), "one", |config| config.listen = addr);
     until("its new loads count", async || {

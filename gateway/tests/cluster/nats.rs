@@ -89,6 +89,11 @@ impl Nats {
         .await;
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
     /// Kills it.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

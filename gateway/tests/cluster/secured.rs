@@ -25,12 +25,11 @@ async fn each_side_needs_no_more_than_is_written() {
     let users = r#"
 authorization { users: [
   { user: one, password: secret, permissions: {
-      publish: ["tidegate.v1.load.one", "$KV.tidegate_members.one", "$JS.API.INFO",
-                "$JS.API.STREAM.INFO.KV_tidegate_members", "$JS.API.STREAM.CREATE.KV_tidegate_members",
+      publish: ["tidegate.v1.load.one", "$KV.tidegate_members.one", "$JS.API.STREAM.INFO.KV_tidegate_members", "$JS.API.STREAM.CREATE.KV_tidegate_members",
                 "$JS.API.DIRECT.GET.KV_tidegate_members.>", "$JS.API.STREAM.MSG.GET.KV_tidegate_members"]
       subscribe: ["_INBOX.>"] } }
   { user: frontend, password: secret, permissions: {
-      publish: ["$JS.API.INFO", "$JS.API.STREAM.INFO.KV_tidegate_members",
+      publish: ["$JS.API.STREAM.INFO.KV_tidegate_members",
                 "$JS.API.STREAM.CREATE.KV_tidegate_members", "$JS.API.CONSUMER.CREATE.KV_tidegate_members.>",
                 "$JS.API.CONSUMER.CREATE.KV_tidegate_members", "$JS.API.CONSUMER.DELETE.KV_tidegate_members.>"]
       subscribe: ["_INBOX.>", "$KV.tidegate_members.*", "tidegate.v1.load.*"] } }

@@ -111,6 +111,19 @@ impl Front {
         .await;
     }
 
+    /// Says that a worker is there, again and again, until this knows: it may be about to
+    /// connect. Then it has one worker more.
+    pub async fn hears(&self, client: &async_nats::Client, name: &str, mut member: Value) {
+        let count = self.well() + 1;
+        until("a worker is heard", async || {
+            let sequence = member["sequence"].as_u64().unwrap();
+            member["sequence"] = (sequence + 1).into();
+            say(client, &format!("$KV.tidegate_members.{name}"), &member).await;
+            self.well() == count
+        })
+        .await;
+    }
+
     /// Which workers it has.
     pub fn ids(&self) -> Vec<u64> {
         self.0.workers().iter().map(|worker| worker.id).collect()
