@@ -13,7 +13,6 @@
 //! | [`headers`] | which headers cross |
 //! | `pieces` | a body in pieces, read as one |
 //! | [`member`] | one member of a JSON body |
-//! | [`models`] | which models a server lists |
 //! | [`rank_field`] | the rank in a body |
 //! | `sse` | events out of a stream's bytes |
 //! | `shapes` | what an event or an answer means |
@@ -25,6 +24,7 @@
 //! | [`paced`] | those that their client does not take |
 //! | [`engine_url`] | the engine's address |
 //! | [`engine`] | connections to the engine |
+//! | [`models`] | which models it lists |
 
 pub mod budget;
 pub mod engine;
