@@ -151,7 +151,7 @@ impl RequestBody {
     /// what was announced, or a client that announces much and sends nothing would
     /// hold up everyone. One that holds nothing yet waits for room as long as for a
     /// client, since it is clients that hold it; one that is half here only for
-    /// [`HALF_HERE`], so that such bodies do not wait for each other.
+    /// a second, so that such bodies do not wait for each other.
     ///
     /// # Errors
     /// The body fails, cannot fit the budget, or found no room in it.
