@@ -18,15 +18,15 @@ async fn the_page_under_load() {
     let mut demo = Running::start(&["demo", "--rate", "24"]);
     let line = demo.wait_for("Watch it in a browser:");
     let url = line.split_whitespace().last().unwrap().to_owned();
-    let browser = Browser::start(1180, 1240).await;
+    let browser = Browser::start(1180, 1400).await;
     browser.open(&url).await;
     // A minute of it in the charts, and a moment in which something is refused.
     tokio::time::sleep(Duration::from_secs(62)).await;
     let refuses = "return parseFloat(document.querySelector('#concurrency-legend .bad').textContent.match(/[\\d.]+/)) > 1";
     for (name, scheme, width, height) in [
-        ("page-light", "light", 1180, 1240),
-        ("page-dark", "dark", 1180, 1240),
-        ("page-phone", "light", 390, 1240),
+        ("page-light", "light", 1180, 1400),
+        ("page-dark", "dark", 1180, 1400),
+        ("page-phone", "light", 390, 1400),
     ] {
         browser.prefers(scheme).await;
         browser.size(width, height).await;

@@ -19,8 +19,8 @@ const WORDS = {
   active_prefill_tokens_threshold_frac: 'prefill tokens as a fraction',
 };
 const GOODPUT = {
-  admitted: ['admitted a second', 'admitted, of those that came'],
-  answered: ['answered a second', 'answered, of those that stayed'],
+  admitted: ['admitted a second', 'were admitted'],
+  answered: ['answered a second', 'got an answer'],
   promise: ['answers a second within their promise', 'kept their promise'],
 };
 const words = name => WORDS[name] ?? name.replaceAll('_', ' ');
