@@ -321,7 +321,7 @@ fn accept(
             let seen = !shared.own_apart && shown.covers(peer);
             let (shared, page) = (Arc::clone(&shared), page.clone());
             let next = move |request| handle::handle(shared, request, trusted);
-            async move { page.or(seen, request, next).await }
+            page.or(seen, request, next)
         }
     };
     let of = Arc::clone(tasks);
@@ -332,7 +332,7 @@ fn accept(
         let answer = move |request, _| {
             let (shared, page) = (Arc::clone(&shared), page.clone());
             let next = move |request| async move { own::only(&shared, request).await };
-            async move { page.or(shown != Trust::None, request, next).await }
+            page.or(shown != Trust::None, request, next)
         };
         let of = Arc::clone(tasks);
         let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);

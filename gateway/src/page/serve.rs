@@ -12,9 +12,11 @@
 //! there, is replaced. Everything else is below `/tidegate`, which no engine has.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION, REFERRER_POLICY,
     RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
@@ -68,32 +70,42 @@ impl Page {
     }
 
     /// Answers what is asked of the page, if its client may see it, and has `next`
-    /// answer everything else.
-    pub(crate) async fn or<I, B, F: Future<Output = Response<B>>>(
-        &self,
+    /// answer everything else. That it is held once, and in place, is why this is no
+    /// `async fn`: each client that waits costs its size.
+    pub(crate) fn or<I, B, F: Future<Output = Response<B>>>(
+        self,
         allowed: bool,
         request: Request<I>,
         next: impl FnOnce(Request<I>) -> F,
-    ) -> Response<Either<Own, B>> {
+    ) -> impl Future<Output = Response<Either<Own, B>>> {
         let asked = match allowed {
             true => asked(request.method(), request.uri().path()),
             false => None,
         };
-        let answer = match asked {
-            None => return next(request).await.map(Either::Right),
-            Some(Asked::Root) => {
-                let answer = next(request).await;
-                if !has_nothing(answer.status()) {
-                    return answer.map(Either::Right);
-                }
-                address()
-            }
-            Some(Asked::Address) => address(),
-            Some(Asked::Text(kind, text)) => text_of(kind, text),
-            Some(Asked::Live) => self.live(),
-            Some(Asked::Nothing) => status(StatusCode::NOT_FOUND),
-        };
-        answer.map(Either::Left)
+        match asked {
+            None => next(request)
+                .map(|answer| answer.map(Either::Right))
+                .left_future(),
+            Some(Asked::Root) => Box::pin(next(request))
+                .map(|answer| match has_nothing(answer.status()) {
+                    true => address().map(Either::Left),
+                    false => answer.map(Either::Right),
+                })
+                .left_future()
+                .right_future(),
+            Some(asked) => ready(self.answer(asked).map(Either::Left))
+                .right_future()
+                .right_future(),
+        }
+    }
+
+    fn answer(&self, asked: Asked) -> Response<Own> {
+        match asked {
+            Asked::Root | Asked::Address => address(),
+            Asked::Text(kind, text) => text_of(kind, text),
+            Asked::Live => self.live(),
+            Asked::Nothing => status(StatusCode::NOT_FOUND),
+        }
     }
 
     fn live(&self) -> Response<Own> {

@@ -85,7 +85,7 @@ async fn pass(
     let unread = head.extensions.get().cloned();
     let body = RequestBody::new(body, shared.client_timeout).leaving(unread);
     let Some(trusted) = gated else {
-        return forward(shared, head, body, None, named).await;
+        return Box::pin(forward(shared, head, body, None, named)).await;
     };
     let asked = Asked {
         headers: &head.headers,
@@ -94,7 +94,10 @@ async fn pass(
         progress: headers::asks_progress(&head.headers),
     };
     match enter(shared, asked, body, named).await {
-        Ok(Entered::In(slot, body)) => forward(shared, head, body, Some(slot), named).await,
+        // Apart, so that those who wait do not hold what they need later.
+        Ok(Entered::In(slot, body)) => {
+            Box::pin(forward(shared, head, body, Some(slot), named)).await
+        }
         Ok(Entered::Waits(waiting, body)) => progress::answer(shared, head, waiting, body, named),
         Err(answer) => answer,
     }

@@ -203,7 +203,7 @@ impl Worker {
                 let (shared, page) = (Arc::clone(&shared), page.clone());
                 let next = move |request| handle::handle(shared, request, trusted);
                 let seen = beside && shown.covers(peer);
-                async move { page.or(seen, request, next).await }
+                page.or(seen, request, next)
             };
             let of = Arc::clone(&tasks);
             serve::accept(listener, Purpose::Traffic, patience, answer, of)
@@ -214,7 +214,7 @@ impl Worker {
             let answer = move |request, _| {
                 let (shared, page) = (Arc::clone(&shared), page.clone());
                 let next = move |request| own::only(shared, request);
-                async move { page.or(seen, request, next).await }
+                page.or(seen, request, next)
             };
             let of = Arc::clone(&tasks);
             let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);

@@ -1,15 +1,24 @@
 //! A headless Chromium, driven over WebDriver.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use url::{ParseError, Url};
 
 use super::program::Running;
 use super::stack::{LONG, soon};
+
+/// One at a time: many that start at once, on a machine that has never started one,
+/// keep each other from it.
+static STARTING: Semaphore = Semaphore::const_new(1);
+
+/// How long the first may take, none of it being in memory yet.
+const FIRST_START: Duration = Duration::from_secs(60);
 
 /// A browser with one window. Its driver, and all that it started, end when dropped.
 pub struct Browser {
@@ -47,8 +56,9 @@ impl Browser {
                 .is_ok(),
             "there is no browser: install Debian's packages chromium and chromium-driver"
         );
+        let turn = STARTING.acquire().await.expect("it is never closed");
         let driver = Running::spawn(command);
-        let line = driver.wait_for("started successfully on port");
+        let line = driver.wait_long_for("started successfully on port", FIRST_START);
         let port = line
             .trim_end_matches('.')
             .rsplit(' ')
@@ -69,6 +79,7 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .unwrap_or_else(|error| panic!("Chromium does not start: {error}: {}", driver.all()));
+        drop(turn);
         let browser = Self { client, driver };
         // A window may not be as narrow as a phone; what a page sees may.
         browser.size(width, height).await;

@@ -92,7 +92,12 @@ impl Running {
     }
 
     pub fn wait_for(&self, part: &str) -> String {
-        poll(|| self.line(part)).unwrap_or_else(|| {
+        self.wait_long_for(part, LONG)
+    }
+
+    /// The same for what takes its time, as somebody else's program may.
+    pub fn wait_long_for(&self, part: &str, long: Duration) -> String {
+        poll(long, || self.line(part)).unwrap_or_else(|| {
             panic!(
                 "no line with {part:?} in {:#?}",
                 self.lines.lock().expect("no panics")
@@ -112,7 +117,7 @@ impl Running {
     }
 
     pub fn ended(&mut self) -> Option<i32> {
-        let status = poll(|| self.child.try_wait().expect("a child")).expect("it ends");
+        let status = poll(LONG, || self.child.try_wait().expect("a child")).expect("it ends");
         for reader in self.readers.drain(..) {
             reader.join().expect("no panics");
         }
@@ -129,8 +134,11 @@ impl Drop for Running {
 }
 
 /// Asks again and again, for 10 s at most.
-fn poll<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + Duration::from_secs(10);
+/// How long a program of ours may take to say or do something.
+const LONG: Duration = Duration::from_secs(10);
+
+fn poll<T>(long: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + long;
     loop {
         let answer = ask();
         if answer.is_some() || Instant::now() > deadline {

@@ -62,6 +62,7 @@ impl<T> Desk<T> {
             arrived,
             concurrency: self.judge.concurrency(0),
         });
+        self.mark(class);
         if holds_none {
             self.refuse(now, place, Reason::ConcurrencyLimit, moves);
         }
