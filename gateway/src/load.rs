@@ -23,7 +23,7 @@ pub mod tally;
 pub mod trace;
 
 pub use arrivals::{Arrivals, Mix};
-pub use client::{Client, Outcome, Target};
+pub use client::{Client, Outcome, RefusedBy, Target};
 pub use planned::Planned;
 pub use run::{Load, play};
 pub use tally::Tally;

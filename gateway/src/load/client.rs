@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use eventsource_stream::Eventsource;
 use futures_util::StreamExt;
-use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyDataStream, BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client as HyperClient, connect::HttpConnector};
@@ -94,6 +94,7 @@ pub struct Client {
     http: HyperClient<HttpConnector, Full<Bytes>>,
     model: String,
     in_full: bool,
+    class: Option<HeaderValue>,
 }
 
 /// Four bytes, which whoever estimates takes for a token.
@@ -110,6 +111,7 @@ impl Client {
             http,
             model: model.to_owned(),
             in_full: false,
+            class: None,
         }
     }
 
@@ -117,6 +119,14 @@ impl Client {
     #[must_use]
     pub fn in_full(mut self) -> Self {
         self.in_full = true;
+        self
+    }
+
+    /// Says from now on that its requests are of this class. A name that cannot stand in a
+    /// header is not said.
+    #[must_use]
+    pub fn of_class(mut self, name: &str) -> Self {
+        self.class = HeaderValue::from_str(name).ok();
         self
     }
 
@@ -184,6 +194,9 @@ impl Client {
             .header("x-sim-output-tokens", planned.output_tokens);
         if let Some(rank) = planned.rank {
             request = request.header("x-data-parallel-rank", rank);
+        }
+        if let Some(class) = &self.class {
+            request = request.header("x-slo-class", class);
         }
         request.body(Full::new(Bytes::from(body.to_string())))
     }

@@ -1,0 +1,123 @@
+//! What the policy promises under overload, live: the plateau, shares beside a flood,
+//! the floor, timeouts. The same is shown in virtual time in `simulate.rs` and
+//! `simulate_sharing.rs`, where nothing disturbs it; bars here leave room for a machine.
+
+mod live;
+mod stack;
+
+use std::time::Duration;
+
+use live::{Ended, live, say, seconds};
+use tidegate_gateway::load::{Outcome, RefusedBy};
+use tidegate_gateway::simulate::{Request, Workload};
+use tidegate_policy::class::ClassId;
+use tidegate_policy::file;
+use tidegate_policy::settings::Settings;
+
+fn policy(text: &str) -> Settings {
+    file::parse(text).expect("a policy")
+}
+
+fn of_class(class: usize, rate: f64, seconds: u64, seed: u64) -> Vec<Request> {
+    let workload = Workload {
+        class_weights: Vec::new(),
+        ..Workload::default()
+    };
+    let mut all = workload
+        .at_rate(rate)
+        .generate(Duration::from_secs(seconds), seed);
+    all.iter_mut()
+        .for_each(|request| request.class = ClassId(class));
+    all
+}
+
+fn together(all: &[Vec<Request>]) -> Vec<Request> {
+    let mut all = all.concat();
+    all.sort_by_key(|request| request.at);
+    all
+}
+
+/// Answers of a class that came to their end.
+fn answers(all: &[Ended], class: usize) -> usize {
+    let of = all.iter().filter(|ended| ended.class == class);
+    of.filter(|ended| ended.outcome == Outcome::Ok).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn goodput_stays_on_its_plateau() {
+    let Some(seconds) = seconds() else { return };
+    const PROMISE: Duration = Duration::from_millis(1000);
+    let settings = "[tuner]\nenabled = false\n\
+                    [[class]]\nname = \"a\"\ncritical = true\nfirst_token_ms = 1000\n";
+    let mut kept = Vec::new();
+    for rate in [10.0, 20.0, 40.0] {
+        let all = live(policy(settings), &of_class(0, rate, seconds, 11)).await;
+        let in_time = |ended: &&Ended| {
+            ended.outcome == Outcome::Ok && ended.first_token.is_some_and(|first| first <= PROMISE)
+        };
+        kept.push(all.iter().filter(in_time).count() as f64 / seconds as f64);
+    }
+    say(&format!(
+        "goodput at 10, 20 and 40 requests a second: {kept:.2?} a second"
+    ));
+    let peak = kept.iter().copied().fold(0.0, f64::max);
+    assert!(kept[1] >= 0.9 * peak && kept[2] >= 0.9 * peak, "{kept:?}");
+}
+
+/// Both ask for more than there is, one ten times as much as the other; who waits too
+/// long hears so on time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beside_a_flood_each_tenant_gets_its_weight_and_timeouts_come_on_time() {
+    let Some(seconds) = seconds() else { return };
+    let settings = "[tuner]\nenabled = false\n[fairness]\nby = \"requests\"\n\
+        [[class]]\nname = \"quiet\"\nfirst_token_ms = 20000\nqueue_share = 0.9\n\
+        queue_timeout_ms = 4000\ncritical = true\n\
+        [[class]]\nname = \"flood\"\nfirst_token_ms = 20000\nqueue_share = 0.9\n\
+        queue_timeout_ms = 4000\ncritical = true\n";
+    let requests = together(&[
+        of_class(0, 10.0, seconds, 1),
+        of_class(1, 100.0, seconds, 2),
+    ]);
+    let all = live(policy(settings), &requests).await;
+    let [quiet, flood] = [0, 1].map(|class| answers(&all, class) as f64);
+    let share = quiet / (quiet + flood);
+    let mut late: Vec<f64> = all
+        .iter()
+        .filter(|ended| ended.outcome == Outcome::Refused(RefusedBy::Class))
+        .map(|ended| ended.took.as_secs_f64() * 1e3 - 4000.0)
+        // Others are refused at once, since too many are held.
+        .filter(|late| *late > -500.0)
+        .collect();
+    late.sort_by(f64::total_cmp);
+    let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize];
+    say(&format!(
+        "answers {quiet} and {flood}, {:.1} % for the quiet one; {} timeouts, later than theirs \
+         by {:.1} ms at the median, {:.1} ms at p99, hop and client included",
+        100.0 * share,
+        late.len(),
+        at(0.5),
+        at(0.99)
+    ));
+    // Before the first second and after the last the two are not both backlogged.
+    assert!((0.475..=0.525).contains(&share), "{share:.3}");
+    assert!(at(0.0) >= -1.0 && at(0.5) < 20.0, "{} {}", at(0.0), at(0.5));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn endless_traffic_of_a_high_priority_leaves_the_low_one_its_floor() {
+    let Some(seconds) = seconds() else { return };
+    let settings = "[tuner]\nenabled = false\n[fairness]\nfloor = 0.1\nby = \"requests\"\n\
+        [[class]]\nname = \"high\"\npriority = 9\nfirst_token_ms = 60000\nqueue_share = 1.0\n\
+        queue_timeout_ms = 2000\ncritical = true\n\
+        [[class]]\nname = \"low\"\nfirst_token_ms = 60000\nqueue_share = 1.0\n\
+        queue_timeout_ms = 30000\ncritical = true\n";
+    let requests = together(&[of_class(0, 60.0, seconds, 1), of_class(1, 5.0, seconds, 2)]);
+    let all = live(policy(settings), &requests).await;
+    let [high, low] = [0, 1].map(|class| answers(&all, class) as f64);
+    let share = low / (low + high);
+    say(&format!(
+        "answers {high} and {low}: {:.1} % for the low priority, whose floor is 10 %",
+        100.0 * share
+    ));
+    assert!(share >= 0.09, "{share:.3}");
+}
