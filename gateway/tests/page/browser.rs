@@ -17,6 +17,10 @@ use super::stack::{LONG, soon};
 /// keep each other from it.
 static STARTING: Semaphore = Semaphore::const_new(1);
 
+/// What the driver says when it has a port, and when it has none.
+const STARTED: &str = "started successfully on port";
+const TAKEN: &str = "port not available";
+
 /// How long the first may take, none of it being in memory yet.
 const FIRST_START: Duration = Duration::from_secs(60);
 
@@ -47,8 +51,6 @@ impl WebDriverCompatibleCommand for Own {
 impl Browser {
     /// Starts one, of this width and height.
     pub async fn start(width: u32, height: u32) -> Self {
-        let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdin(Stdio::null());
         assert!(
             Command::new("chromedriver")
                 .arg("--version")
@@ -57,8 +59,17 @@ impl Browser {
             "there is no browser: install Debian's packages chromium and chromium-driver"
         );
         let turn = STARTING.acquire().await.expect("it is never closed");
-        let driver = Running::spawn(command);
-        let line = driver.wait_long_for("started successfully on port", FIRST_START);
+        // It looks for a port that is free in IPv4 and in IPv6, and gives up where somebody
+        // was quicker in one of them.
+        let (driver, line) = loop {
+            let mut command = Command::new("chromedriver");
+            command.arg("--port=0").stdin(Stdio::null());
+            let driver = Running::spawn(command);
+            let line = driver.wait_long_for(&[STARTED, TAKEN], FIRST_START);
+            if line.contains(STARTED) {
+                break (driver, line);
+            }
+        };
         let port = line
             .trim_end_matches('.')
             .rsplit(' ')

@@ -92,14 +92,16 @@ impl Running {
     }
 
     pub fn wait_for(&self, part: &str) -> String {
-        self.wait_long_for(part, LONG)
+        self.wait_long_for(&[part], LONG)
     }
 
-    /// The same for what takes its time, as somebody else's program may.
-    pub fn wait_long_for(&self, part: &str, long: Duration) -> String {
-        poll(long, || self.line(part)).unwrap_or_else(|| {
+    /// The same for any of these, and for what takes its time, as somebody else's program
+    /// may.
+    pub fn wait_long_for(&self, parts: &[&str], long: Duration) -> String {
+        let any = || parts.iter().find_map(|part| self.line(part));
+        poll(long, any).unwrap_or_else(|| {
             panic!(
-                "no line with {part:?} in {:#?}",
+                "no line with any of {parts:?} in {:#?}",
                 self.lines.lock().expect("no panics")
             )
         })
