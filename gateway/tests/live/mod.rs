@@ -28,6 +28,8 @@ pub const SLOTS: u32 = 64;
 pub struct Ended {
     /// Its class, by its place among the policy's.
     pub class: usize,
+    /// When it came.
+    pub at: Duration,
     /// How.
     pub outcome: Outcome,
     /// The time to its first token, if it had one.
@@ -89,6 +91,7 @@ pub async fn live(policy: Settings, all: &[Request]) -> Vec<Ended> {
             let took = intended.elapsed();
             Ended {
                 class,
+                at: planned.at,
                 outcome,
                 first_token,
                 took,
