@@ -96,3 +96,10 @@ fn refusals_by_two_threads_write_no_common_line() {
         assert_eq!(lines, 0);
     }
 }
+
+#[test]
+fn owned_permits_of_two_threads_on_two_ranks_write_no_common_line() {
+    if let Some(lines) = shared("two-owned") {
+        assert_eq!(lines, 0);
+    }
+}

@@ -51,6 +51,8 @@ enum Phases {
     SameRank,
     /// Refusals of one full rank, by one thread and by another.
     TwoRefused,
+    /// Lifecycles of owned permits, by one thread on one rank and by another on another.
+    TwoOwned,
 }
 
 /// Its name, and how to do it so many times.
@@ -167,25 +169,36 @@ fn lines(phases: Phases) {
         }
         Phases::TwoRefused => {
             let _held = gate.try_admit(Some(3));
-            let refused = || {
-                mark();
-                refusals(gate, Some(3), N);
-                mark();
-            };
-            // The first stays, so that the second gets a stack of its own.
-            let (done, over) = (&Barrier::new(2), &Barrier::new(2));
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    refused();
-                    done.wait();
-                    over.wait();
-                });
-                done.wait();
-                scope.spawn(|| {
-                    refused();
-                    over.wait();
-                });
-            });
+            one_after_the_other([(); 2].map(|()| || refusals(gate, Some(3), N)), mark);
+        }
+        Phases::TwoOwned => {
+            let gate = &Owned::build(8, 1, 1, 1);
+            one_after_the_other(
+                [3, 5].map(|rank| move || lifecycles(gate, Some(rank), N)),
+                mark,
+            );
         }
     }
+}
+
+/// Each on a thread of its own, with marks before and after.
+fn one_after_the_other([first, second]: [impl Fn() + Send; 2], mark: impl Fn() + Sync) {
+    // The first stays, so that the second gets a stack of its own.
+    let (done, over, mark) = (&Barrier::new(2), &Barrier::new(2), &mark);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            mark();
+            first();
+            mark();
+            done.wait();
+            over.wait();
+        });
+        done.wait();
+        scope.spawn(move || {
+            mark();
+            second();
+            mark();
+            over.wait();
+        });
+    });
 }

@@ -412,6 +412,19 @@ fn who_is_turned_away_is_next_again_and_has_the_rest_of_its_time() {
     assert_eq!(office.desk.held_in_all(), 0);
 }
 
+/// Nobody else of its class waits, so that it alone says that the class does.
+#[test]
+fn who_is_turned_away_alone_goes_in_when_there_is_room() {
+    let mut office = Office::new(Mode::Enforce);
+    office.room = 1;
+    office.arrives(0, "silver", None);
+    office.returns(0, "silver");
+    assert_eq!(office.moved(), said(&[(0, "enters")]));
+    office.room = 1;
+    office.settle();
+    assert_eq!(office.moved(), said(&[(0, "enters")]));
+}
+
 #[test]
 fn a_class_that_holds_none_holds_nobody_who_is_turned_away() {
     let mut office = Office::new(Mode::Enforce);

@@ -158,13 +158,12 @@ impl<T> Desk<T> {
 
     /// The client of a held request left. `false` if it is not held any more.
     pub fn leaves(&mut self, now: Duration, place: Place) -> bool {
-        let Some(held) = self.queues.remove(place) else {
+        let Some(held) = self.take(place) else {
             return false;
         };
         let (class, waited) = (held.profile.class, held.waited_ms(now));
         self.tally.left(class);
         self.judge.gives_up(class, waited, held.concurrency);
-        self.mark(class);
         self.holds(now);
         true
     }
@@ -210,15 +209,18 @@ impl<T> Desk<T> {
     }
 
     fn let_in<P>(&mut self, now: Duration, place: Place, permit: P, moves: &mut Moves<T, P>) {
-        let Some(held) = self.queues.remove(place) else {
+        let Some(held) = self.queues.get(place) else {
             return;
         };
         let settings = self.judge.settings();
         let cost = settings.fair_by.cost(held.profile.cost);
         let class = held.profile.class;
+        // While it still counts as waiting: a class that has nobody left is charged, too.
         self.fairness
             .admitted(class, settings.classes.get(class), cost);
-        self.mark(class);
+        let Some(held) = self.take(place) else {
+            return;
+        };
         self.tally.count(class, Decision::Admit);
         let waited = held.waited_ms(now);
         let inside = self
@@ -228,11 +230,10 @@ impl<T> Desk<T> {
     }
 
     fn refuse<P>(&mut self, now: Duration, place: Place, why: Reason, moves: &mut Moves<T, P>) {
-        let Some(held) = self.queues.remove(place) else {
+        let Some(held) = self.take(place) else {
             return;
         };
         let class = held.profile.class;
-        self.mark(class);
         self.tally.count(class, Decision::Refuse(why));
         let waited = held.waited_ms(now);
         self.judge.gives_up(class, waited, held.concurrency);
@@ -240,9 +241,8 @@ impl<T> Desk<T> {
     }
 
     fn leave_to_gate<P>(&mut self, place: Place, moves: &mut Moves<T, P>) {
-        if let Some(held) = self.queues.remove(place) {
+        if let Some(held) = self.take(place) {
             let class = held.profile.class;
-            self.mark(class);
             self.tally.count(class, Decision::GateAlone);
             let longest = self.judge.settings().classes.get(class).queue_timeout;
             let leaves = held.arrived.saturating_add(longest);
@@ -351,6 +351,14 @@ impl<T> Desk<T> {
         }
         let turns = (position as f64 * weights / own.weight) as u64;
         higher + turns.clamp(position, position + beside)
+    }
+
+    /// Whoever is held here goes. All that go do so by this, so that those who share
+    /// hear of it.
+    fn take(&mut self, place: Place) -> Option<Held<T>> {
+        let held = self.queues.remove(place)?;
+        self.mark(held.profile.class);
+        Some(held)
     }
 
     /// A class holds requests now, or none: tells whoever shares between them. Called
