@@ -6,14 +6,16 @@
 //! virtual time `V`.
 //!
 //! ```text
-//! a class begins to wait      S = max(S, V)
+//! a class begins to wait      S = max(S, V of 3 to 6 s ago)
 //! next                        the least S; of equal ones the first class
 //! one of it is admitted       V = S,  S = S + cost / weight
 //! ```
 //!
 //! So two classes that wait all the time get `cost` in proportion to their
-//! weights, never further apart than one request of each; and one that comes
-//! back has saved nothing up while it was away. The cost of a request is 1, or
+//! weights, never further apart than one request of each. One that comes back has
+//! saved up no more than the last few seconds, so that its burst goes before those
+//! who have had more than their share meanwhile, and nobody waits longer for it than
+//! that: the idle credit of mClock (Gulati, Merchant, Varman, 2010). The cost of a request is 1, or
 //! its input and output in tokens ([`By`]).
 //!
 //! # The floor
@@ -22,11 +24,15 @@
 //! its turn, whatever its priority.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::class::{Class, ClassId};
 
 /// The floor unless set otherwise.
 pub const FLOOR: f64 = 0.01;
+
+/// The credit unless set otherwise.
+pub const CREDIT: Duration = Duration::from_secs(3);
 
 /// What is shared in proportion to the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,8 +59,24 @@ impl By {
 #[derive(Clone, Debug)]
 pub struct Fairness {
     floor: f64,
+    credit: Duration,
+    turned: Duration,
     flows: Vec<Flow>,
-    virtual_time: BTreeMap<u8, f64>,
+    virtual_time: BTreeMap<u8, VirtualTime>,
+}
+
+/// The virtual time of one priority.
+#[derive(Clone, Copy, Debug, Default)]
+struct VirtualTime {
+    now: f64,
+    /// At the last turn, and at the one before.
+    turns: [f64; 2],
+}
+
+impl VirtualTime {
+    fn turn(&mut self) {
+        self.turns = [self.now, self.turns[0]];
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,25 +89,47 @@ struct Flow {
 }
 
 impl Fairness {
-    /// Nobody waits. `floor` is from 0 (none) to 1.
+    /// Nobody waits. `floor` is from 0 (none) to 1; `credit` is how much of the past
+    /// counts for a class that comes back, at least, and twice that at most.
     #[must_use]
-    pub fn new(classes: usize, floor: f64) -> Self {
+    pub fn new(classes: usize, floor: f64, credit: Duration) -> Self {
         Fairness {
             floor,
+            credit,
+            turned: Duration::ZERO,
             flows: vec![Flow::default(); classes],
             virtual_time: BTreeMap::new(),
         }
     }
 
+    /// It is that late now. What was longer ago than the credit counts for nobody.
+    pub fn turn(&mut self, now: Duration) {
+        let since = now.saturating_sub(self.turned);
+        if since >= self.credit {
+            self.turned = now;
+            for time in self.virtual_time.values_mut() {
+                time.turn();
+                if since >= 2 * self.credit {
+                    time.turn();
+                }
+            }
+        }
+    }
+
     /// A class holds requests from now on, or no more.
     pub fn waits(&mut self, class: ClassId, of: &Class, waits: bool) {
-        let now = self.virtual_time.get(&of.priority).copied();
+        let time = self.virtual_time.get(&of.priority).copied();
+        let time = time.unwrap_or_default();
+        let joins = match self.credit.is_zero() {
+            true => time.now,
+            false => time.turns[1],
+        };
         let Some(flow) = self.flows.get_mut(class.0) else {
             return;
         };
         if waits && !flow.waits {
             (flow.seen, flow.got) = (0, 0);
-            flow.start = flow.start.max(now.unwrap_or(0.0));
+            flow.start = flow.start.max(joins);
         }
         flow.waits = waits;
     }
@@ -120,9 +164,9 @@ impl Fairness {
             return;
         };
         flow.got += 1;
-        let now = self.virtual_time.entry(of.priority).or_default();
-        // One that goes for its floor may be behind.
-        *now = now.max(flow.start);
+        let time = self.virtual_time.entry(of.priority).or_default();
+        // One that goes for its floor, or has credit, may be behind.
+        time.now = time.now.max(flow.start);
         flow.start += cost / of.weight;
     }
 

@@ -23,7 +23,7 @@ fn class(priority: u8, weight: f64) -> Class {
 
 /// What each class got of `turns`, while all of them wait all the time.
 fn shares(classes: &[Class], floor: f64, turns: u32, cost: impl Fn(usize) -> f64) -> Vec<f64> {
-    let mut fairness = Fairness::new(classes.len(), floor);
+    let mut fairness = Fairness::new(classes.len(), floor, CREDIT);
     let mut got = vec![0.0; classes.len()];
     for (at, class) in classes.iter().enumerate() {
         fairness.waits(ClassId(at), class, true);
@@ -47,12 +47,14 @@ fn a_higher_priority_goes_first_but_for_the_floor() {
     );
 }
 
-#[test]
-fn who_comes_back_has_saved_nothing_up() {
+/// Of 100 turns after 30 s, how many go to a class that never went away, beside one
+/// that comes back, while it took `per_second` turns a second.
+fn firsts_beside_one_that_comes_back(credit: Duration, per_second: u64) -> usize {
     let classes = [class(0, 1.0), class(0, 1.0)];
-    let mut fairness = Fairness::new(2, 0.0);
+    let mut fairness = Fairness::new(2, 0.0, credit);
     fairness.waits(ClassId(0), &classes[0], true);
-    for _ in 0..1_000 {
+    for turn in 0..30 * per_second {
+        fairness.turn(Duration::from_secs(turn) / per_second as u32);
         fairness.admitted(ClassId(0), &classes[0], 1.0);
     }
     fairness.waits(ClassId(1), &classes[1], true);
@@ -62,13 +64,39 @@ fn who_comes_back_has_saved_nothing_up() {
         fairness.admitted(next, &classes[next.0], 1.0);
         firsts += usize::from(next.0 == 0);
     }
-    assert!((49..=51).contains(&firsts), "{firsts} of 100");
+    firsts
+}
+
+#[test]
+fn who_comes_back_has_saved_up_a_few_seconds_and_no_more() {
+    let nothing = firsts_beside_one_that_comes_back(Duration::ZERO, 10);
+    assert!((49..=51).contains(&nothing), "{nothing} of 100");
+    // 3 to 6 s of 10 turns each go to the other first; the rest is shared.
+    let some = firsts_beside_one_that_comes_back(CREDIT, 10);
+    assert!((20..=35).contains(&some), "{some} of 100");
+    // However long it was away.
+    let all = firsts_beside_one_that_comes_back(CREDIT, 1_000);
+    assert_eq!(all, 0);
+}
+
+#[test]
+fn credit_ends_with_the_time_it_is_for() {
+    let classes = [class(0, 1.0), class(0, 1.0)];
+    let mut fairness = Fairness::new(2, 0.0, CREDIT);
+    fairness.waits(ClassId(0), &classes[0], true);
+    (0..50).for_each(|_| fairness.admitted(ClassId(0), &classes[0], 1.0));
+    // Nobody was admitted for two periods, nor looked at.
+    fairness.turn(2 * CREDIT);
+    fairness.waits(ClassId(1), &classes[1], true);
+    fairness.admitted(ClassId(1), &classes[1], 1.0);
+    fairness.admitted(ClassId(1), &classes[1], 1.0);
+    assert_eq!(fairness.next(&classes, |_| true), Some(ClassId(0)));
 }
 
 #[test]
 fn a_class_that_may_not_go_is_passed_over_and_loses_nothing() {
     let classes = [class(0, 1.0), class(0, 1.0)];
-    let mut fairness = Fairness::new(2, 0.0);
+    let mut fairness = Fairness::new(2, 0.0, Duration::ZERO);
     assert_eq!(fairness.next(&classes, |_| true), None);
     for (at, class) in classes.iter().enumerate() {
         fairness.waits(ClassId(at), class, true);

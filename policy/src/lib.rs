@@ -18,6 +18,7 @@
 //! | [`limit`], [`tuner`] | the limit in force, and the share of it that keeps promises |
 //! | [`judge`] | puts these together and keeps what they learn |
 //! | [`fairness`], [`throughput`] | who is next of those that are held, and how many may be |
+//! | [`kept`] | room kept for classes that lately needed it |
 //! | [`desk`] | holds requests, and says what became of whom |
 //! | [`shadow`] | what is carried out, and what is only counted |
 //! | [`quality`], [`glance`] | what is seen: GPU, concurrency, quality of service |
@@ -39,6 +40,7 @@ pub mod fill;
 pub mod glance;
 pub mod headroom;
 pub mod judge;
+pub mod kept;
 pub mod limit;
 pub mod line;
 pub mod memory;

@@ -22,6 +22,8 @@ pub enum Reason {
     NoncriticalShed,
     /// As many requests run as the limit in force allows.
     ConcurrencyLimit,
+    /// Its class has its share, and what is free is kept for others.
+    RoomKept,
     /// Its class has used up its rate.
     RateLimit,
     /// It needs more memory than the engine has at all.
@@ -30,7 +32,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order of [`Reason::index`].
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 10] = [
         Reason::InsufficientMemory,
         Reason::SloViolationRisk,
         Reason::QueueTimeout,
@@ -38,6 +40,7 @@ impl Reason {
         Reason::ColdStart,
         Reason::NoncriticalShed,
         Reason::ConcurrencyLimit,
+        Reason::RoomKept,
         Reason::RateLimit,
         Reason::TooLarge,
     ];
@@ -53,6 +56,7 @@ impl Reason {
             Reason::ColdStart => "cold_start",
             Reason::NoncriticalShed => "noncritical_shed",
             Reason::ConcurrencyLimit => "concurrency_limit",
+            Reason::RoomKept => "room_kept",
             Reason::RateLimit => "rate_limit",
             Reason::TooLarge => "too_large",
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::class::{Class, Classes, Slo};
 use crate::fairness::{self, By};
-use crate::{cold_start, fill, headroom, limit, profile, published, sampler, tuner};
+use crate::{cold_start, fill, headroom, kept, limit, profile, published, sampler, tuner};
 
 /// A policy's settings, all in range.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,10 @@ pub struct Settings {
     pub fair_by: By,
     /// The least share of admissions of a class that waits, 0 to 1.
     pub floor: f64,
+    /// How much of the past counts for a class that comes back; 0 is nothing.
+    pub credit: Duration,
+    /// For how long room is kept for a class that needed it; 0 keeps none.
+    pub keep_room: Duration,
     /// The classes, and the ways to one.
     pub classes: Classes,
 }
@@ -55,6 +59,8 @@ impl Settings {
             expects: true,
             fair_by: By::default(),
             floor: fairness::FLOOR,
+            credit: fairness::CREDIT,
+            keep_room: kept::PERIOD,
             classes,
         }
     }

@@ -35,12 +35,14 @@ impl<T> Desk<T> {
             profile,
             arrived: now,
             concurrency: self.judge.concurrency(0),
+            paid: false,
         };
         moves.push(alone(held, None));
     }
 
     /// A request that was let in was turned away behind the gate. It is held again, in
-    /// its old place in `class` and with the rest of its time, if the class holds any.
+    /// its old place in `class` and with the rest of its time, if the class holds any. It
+    /// is not charged for again.
     /// What becomes of it is among the moves, unless it is held: then this is its place.
     pub fn returns<P>(
         &mut self,
@@ -61,6 +63,7 @@ impl<T> Desk<T> {
             profile,
             arrived,
             concurrency: self.judge.concurrency(0),
+            paid: true,
         });
         self.mark(class);
         if holds_none {

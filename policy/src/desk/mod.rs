@@ -13,8 +13,9 @@
 //! | a new [state](Desk::observe) | who is next, then [all](Desk::decide_anew) that are held |
 //! | the [time](Desk::next_timeout) is up | whose class holds it no longer |
 //!
-//! Nobody overtakes: as soon as the one whose turn it is has to wait, all do. Only
-//! a request that waits for a rank of its own holds back its class alone.
+//! Nobody overtakes: as soon as the one whose turn it is has to wait, all do. Only a
+//! request that waits for a rank of its own, or for room that is [kept](crate::kept) for
+//! others, holds back its class alone.
 //!
 //! Without a fresh state, and in [`Mode::Observe`], everything is left to the
 //! gate, which then queues by itself; what was held is handed over to it, and leaves
@@ -61,7 +62,7 @@ impl<T> Desk<T> {
             mode,
             tally: Tally::new(classes),
             queues: Queues::new(classes),
-            fairness: Fairness::new(classes, settings.floor),
+            fairness: Fairness::new(classes, settings.floor, settings.credit),
             throughput: Throughput::new(now),
             judge: Judge::new(settings, size),
         }
@@ -87,6 +88,7 @@ impl<T> Desk<T> {
             profile,
             arrived: now,
             concurrency,
+            paid: false,
         };
         match self.mode.carried_out(decision) {
             Decision::Refuse(reason) => {
@@ -145,6 +147,8 @@ impl<T> Desk<T> {
                 .decide(now, &held.profile, held.waited_ms(now), 0)
             {
                 Decision::Refuse(reason) => self.refuse(now, place, reason, moves),
+                // Others have room that is not for this one.
+                Decision::Wait(Reason::RoomKept) => blocked.push(class),
                 Decision::Wait(_) => break,
                 Decision::GateAlone => self.leave_to_gate(place, moves),
                 Decision::Admit => match gate(&held.who) {
@@ -216,8 +220,10 @@ impl<T> Desk<T> {
         let cost = settings.fair_by.cost(held.profile.cost);
         let class = held.profile.class;
         // While it still counts as waiting: a class that has nobody left is charged, too.
-        self.fairness
-            .admitted(class, settings.classes.get(class), cost);
+        if !held.paid {
+            self.fairness
+                .admitted(class, settings.classes.get(class), cost);
+        }
         let Some(held) = self.take(place) else {
             return;
         };
@@ -367,6 +373,7 @@ impl<T> Desk<T> {
         let of = self.judge.settings().classes.get(class);
         let waits = self.queues.len(class) > 0;
         self.fairness.waits(class, of, waits);
+        self.judge.holds(class, self.queues.room(class));
     }
 
     fn holds(&mut self, now: Duration) {
@@ -385,5 +392,4 @@ fn alone<T, P>(held: Held<T>, leaves: Option<Duration>) -> Move<T, P> {
 }
 
 #[cfg(test)]
-#[path = "desk_tests.rs"]
 mod tests;

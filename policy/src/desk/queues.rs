@@ -8,6 +8,7 @@ use std::time::Duration;
 use slab::Slab;
 
 use crate::class::ClassId;
+use crate::kept::Room;
 use crate::profile::Profile;
 
 /// A held request.
@@ -19,6 +20,8 @@ pub(super) struct Held<T> {
     pub arrived: Duration,
     /// Requests that had to go before it when it arrived.
     pub concurrency: u64,
+    /// Its class has been charged for it: it was let in before, and came back.
+    pub paid: bool,
 }
 
 impl<T> Held<T> {
@@ -57,6 +60,8 @@ struct Queue {
     front: Option<usize>,
     back: Option<usize>,
     len: u64,
+    /// What all of it need in tokens. Wraps: a need of that size fits nowhere.
+    need: u64,
     /// How many have ever been in it.
     ever: u64,
 }
@@ -76,6 +81,15 @@ impl<T> Queues<T> {
 
     pub(super) fn len(&self, class: ClassId) -> u64 {
         self.classes.get(class.0).map_or(0, |queue| queue.len)
+    }
+
+    /// The room that all of a class would take.
+    pub(super) fn room(&self, class: ClassId) -> Room {
+        let queue = self.classes.get(class.0).copied().unwrap_or_default();
+        Room {
+            requests: queue.len,
+            tokens: queue.need,
+        }
     }
 
     pub(super) fn total(&self) -> u64 {
@@ -174,6 +188,7 @@ impl<T> Queues<T> {
         let node = self.nodes.remove(place.key);
         let queue = self.classes.get_mut(node.held.profile.class.0)?;
         queue.len -= 1;
+        queue.need = queue.need.wrapping_sub(node.held.profile.need);
         match node.before {
             Some(before) => self.nodes[before].after = node.after,
             None => queue.front = node.after,
@@ -208,6 +223,8 @@ impl<T> Queues<T> {
         let queue = &mut self.classes[class.0];
         let before = queue.back.replace(key);
         queue.len += 1;
+        let need = self.nodes[key].held.profile.need;
+        queue.need = queue.need.wrapping_add(need);
         let in_class = queue.ever;
         queue.ever += 1;
         match before {

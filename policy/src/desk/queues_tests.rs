@@ -14,6 +14,7 @@ fn held(who: u64, class: usize) -> Held<u64> {
         },
         arrived: Duration::from_millis(who),
         concurrency: 0,
+        paid: false,
     }
 }
 

@@ -11,7 +11,7 @@ use super::error::FileError;
 use super::values;
 use crate::fairness::{self, By};
 use crate::settings::Settings;
-use crate::{cold_start, fill, headroom, limit, profile, published, sampler, tuner};
+use crate::{cold_start, fill, headroom, kept, limit, profile, published, sampler, tuner};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -79,6 +79,10 @@ struct Fairness {
     by: ByName,
     #[serde(deserialize_with = "values::share")]
     floor: f64,
+    #[serde(deserialize_with = "values::time_ms")]
+    credit_ms: Duration,
+    #[serde(deserialize_with = "values::time_ms")]
+    keep_room_ms: Duration,
 }
 
 #[derive(Deserialize)]
@@ -171,6 +175,8 @@ impl Default for Fairness {
         Fairness {
             by: ByName::Tokens,
             floor: fairness::FLOOR,
+            credit_ms: fairness::CREDIT,
+            keep_room_ms: kept::PERIOD,
         }
     }
 }
@@ -217,6 +223,8 @@ impl File {
                 ByName::Requests => By::Requests,
             },
             floor: self.fairness.floor,
+            credit: self.fairness.credit_ms,
+            keep_room: self.fairness.keep_room_ms,
             classes: Named {
                 default: self.default_class,
                 classes: self.class,

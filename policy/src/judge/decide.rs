@@ -6,6 +6,7 @@ use super::{Doubted, Judge, PROBE_AFTER};
 use crate::class::ClassId;
 use crate::decision::{Decision, Situation, decide};
 use crate::fill;
+use crate::kept::Room;
 use crate::memory::{Memory, Unit};
 use crate::profile::Profile;
 use crate::reason::Reason;
@@ -25,7 +26,8 @@ impl Judge {
         };
         let limit = self
             .limit_reached()
-            .or((ahead > 0).then_some(Reason::ConcurrencyLimit));
+            .or((ahead > 0).then_some(Reason::ConcurrencyLimit))
+            .or_else(|| self.kept_from(profile.class, memory, need));
         let free = limit.is_none() && memory.is_none_or(|memory| memory.fits(need));
         let running = state.engine.running.unwrap_or(self.inside);
         let batch = u64::from(self.size.batch);
@@ -64,6 +66,19 @@ impl Judge {
             // Promises are tokens.
             Unit::DeviceBytes => memory,
         })
+    }
+
+    /// Whether what is free is kept for other classes.
+    fn kept_from(&self, class: ClassId, memory: Option<Memory>, need: u64) -> Option<Reason> {
+        let pool = memory.filter(|memory| memory.unit == Unit::KvTokens);
+        let all = Room {
+            requests: self.limit().into(),
+            tokens: pool.map_or(0, |pool| pool.total),
+        };
+        let kept = self.kept.from(class, self.settings.classes.all(), all);
+        let free = self.inside.saturating_add(kept.requests) < all.requests
+            && pool.is_none_or(|pool| pool.fits(need.saturating_add(kept.tokens)));
+        (kept != Room::default() && !free).then_some(Reason::RoomKept)
     }
 
     fn may_probe(&self, now: Duration) -> bool {

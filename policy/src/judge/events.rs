@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Inside, Judge, MOST_MODELS};
 use crate::class::ClassId;
+use crate::kept::Room;
 use crate::profile::{ModelLatency, Profile};
 
 impl Judge {
@@ -31,11 +32,13 @@ impl Judge {
         self.promised = self.promised.saturating_add(profile.need);
         let input_until = self.unfilled.saturating_add(profile.input);
         self.unfilled = input_until;
+        let takes = self.kept.enters(profile.class, Room::of_one(profile.need));
         let waited = Duration::try_from_secs_f64(waited_ms / 1e3).unwrap_or_default();
         Inside {
             profile,
             arrived: now.saturating_sub(waited),
             entered: now,
+            takes,
             first_token: None,
             input_until,
             doubted,
@@ -104,6 +107,7 @@ impl Judge {
         }
         self.inside = self.inside.saturating_sub(1);
         self.promised = self.promised.saturating_sub(inside.profile.need);
+        self.kept.leaves(inside.takes);
     }
 
     /// Whether the promise was kept, as the client saw it.

@@ -10,6 +10,8 @@
 //!   sample's and the sum of the needs of all requests inside ([`Inside`]).
 //! * **Order.** A request behind others that are held waits too, or it would
 //!   overtake them.
+//! * **Kept room.** A request whose class has its share waits for what is
+//!   [kept](crate::kept) for others, too.
 //! * **Probing.** Who is refused teaches nothing, so that an estimate that
 //!   refuses everybody would never be corrected. When nothing but the estimate is in
 //!   the way, one enters: at once if nobody is inside, and otherwise when nobody has
@@ -29,6 +31,7 @@ use crate::class::{Class, ClassId};
 use crate::cold_start::ColdStart;
 use crate::drain::Drain;
 use crate::headroom;
+use crate::kept::{Kept, Room, Taken};
 use crate::limit::Factors;
 use crate::profile::{InputSize, ModelLatency, Profile};
 use crate::published::Reading;
@@ -65,6 +68,7 @@ pub struct Inside {
     profile: Profile,
     arrived: Duration,
     entered: Duration,
+    takes: Taken,
     /// When its first token came.
     first_token: Option<Duration>,
     /// Input that the engine had to work through until its first token.
@@ -101,6 +105,7 @@ pub struct Judge {
     drains: Vec<Drain>,
     models: HashMap<String, ModelLatency>,
     rates: Vec<Option<Bucket>>,
+    kept: Kept,
     inside: u64,
     promised: u64,
     unfilled: u64,
@@ -126,6 +131,7 @@ impl Judge {
             drains: vec![Drain::default(); classes.len()],
             models: HashMap::new(),
             rates: rates(classes),
+            kept: Kept::new(classes.len(), settings.keep_room),
             settings,
             inside: 0,
             promised: 0,
@@ -165,6 +171,7 @@ impl Judge {
         });
         self.drains = drains.collect();
         self.rates = rates(new.all());
+        self.kept.reset(new.all().len(), settings.keep_room);
         self.quality = qualities(new.all());
         let tuned = |of: &Settings| (of.tuner, of.utilisation_target);
         if tuned(&settings) != tuned(&self.settings) {
@@ -184,6 +191,7 @@ impl Judge {
     /// Takes a new reading of the state; one that is not fresh fails open.
     pub fn observe(&mut self, now: Duration, reading: &Reading) {
         self.now = now;
+        self.kept.turn(now);
         self.state = reading.fresh().copied();
         // Not a number says nothing about idling.
         let idle_ms = self.state.map_or(f64::NAN, |state| state.idle_ms);
@@ -257,6 +265,11 @@ impl Judge {
                 .all
                 .saturating_add(output.saturating_mul(input.sequences)),
         }
+    }
+
+    /// A class holds so much from now on, all its requests together.
+    pub fn holds(&mut self, class: ClassId, held: Room) {
+        self.kept.holds(class, held);
     }
 
     /// Takes a request's arrival against its class's rate; call once for each.

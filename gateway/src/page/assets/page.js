@@ -11,7 +11,7 @@ const WORDS = {
   slo_violation_risk: 'would have missed its promise', queue_timeout: 'held too long',
   queue_full: 'as many held as may be', cold_start: 'engine still cold',
   noncritical_shed: 'memory short, class not critical', concurrency_limit: 'limit in force reached',
-  rate_limit: 'over its rate', too_large: 'larger than the engine',
+  room_kept: 'room kept for other classes', rate_limit: 'over its rate', too_large: 'larger than the engine',
   utilisation: 'busy', sm_utilisation: 'multiprocessors', memory_bandwidth: 'memory bandwidth',
   memory: 'memory', kv_blocks: 'KV blocks',
   free: 'free', busy: 'busy: over a threshold', marked: 'refused a moment ago', unwell: 'does not answer',

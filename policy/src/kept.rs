@@ -1,0 +1,215 @@
+//! Room that is kept for classes that lately needed it.
+//!
+//! An order is not enough. Nobody who runs is taken out, so that a class which stays
+//! within its share finds an engine that another has filled: it is next, and still waits
+//! until enough of what runs has ended. So from a class that has its share, room is kept
+//! for each of those that have less, as much as they lately needed:
+//!
+//! ```text
+//! share  = weight / sum of weights × all there is
+//! kept   = sum of max(0, min(most, share) - inside)     over the others
+//! enters = inside < share, or it fits beside what is kept
+//! ```
+//!
+//! `most` is the greatest of what a class had inside and held at once over the last
+//! one to two periods. Only classes that lately needed room have a share, and only those
+//! whose priority is at least that of the one that asks: nothing is kept for lower ones.
+//! A class that holds requests keeps nothing, because the next room is its own by
+//! [order](crate::fairness), or others' whose share it is. All of it holds for places
+//! under the limit and for tokens of memory, each by itself.
+//!
+//! So nobody waits for this who has less than its share, an engine that one class alone
+//! needs is all its own, and what is kept is room that was used a moment ago. This is
+//! virtual partitioning: nominal shares, and trunk reservation against those who are
+//! beyond theirs (Borst, Mitra, *Virtual partitioning for robust resource sharing*,
+//! 1998).
+
+use std::time::Duration;
+
+use crate::class::{Class, ClassId};
+
+/// The period unless set otherwise.
+pub const PERIOD: Duration = Duration::from_secs(30);
+
+/// Room in an engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Places under the limit.
+    pub requests: u64,
+    /// Tokens of memory.
+    pub tokens: u64,
+}
+
+impl Room {
+    /// What one request takes that needs so many tokens.
+    #[must_use]
+    pub fn of_one(tokens: u64) -> Self {
+        Room {
+            requests: 1,
+            tokens,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Room) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// What is left of it, at least nothing.
+    #[must_use]
+    pub fn minus(self, other: Room) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+
+    fn with(self, other: Room, of: impl Fn(u64, u64) -> u64) -> Self {
+        Room {
+            requests: of(self.requests, other.requests),
+            tokens: of(self.tokens, other.tokens),
+        }
+    }
+}
+
+/// What a request takes inside. Give it back when it ends.
+#[derive(Debug)]
+#[must_use = "what it takes is free only once it is given back"]
+pub struct Taken {
+    class: ClassId,
+    room: Room,
+    /// Of which set of classes that class is.
+    set: u64,
+}
+
+/// Knows what each class has, and how much it lately needed.
+#[derive(Debug)]
+pub struct Kept {
+    period: Duration,
+    began: Duration,
+    set: u64,
+    flows: Vec<Flow>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    inside: Room,
+    held: Room,
+    /// The most of both together in this period.
+    most: Room,
+    /// In the one before.
+    before: Room,
+}
+
+impl Flow {
+    fn look(&mut self) {
+        self.most = self.most.with(self.inside.plus(self.held), u64::max);
+    }
+
+    fn turn(&mut self) {
+        self.before = std::mem::take(&mut self.most);
+        self.look();
+    }
+
+    fn lately(&self) -> Room {
+        self.most.with(self.before, u64::max)
+    }
+}
+
+impl Kept {
+    /// Nobody needed any yet. With a period of 0 none is ever kept.
+    #[must_use]
+    pub fn new(classes: usize, period: Duration) -> Self {
+        Kept {
+            period,
+            began: Duration::ZERO,
+            set: 0,
+            flows: vec![Flow::default(); classes],
+        }
+    }
+
+    /// Other classes, of which none is known to need any: who is inside already counts
+    /// for none of them.
+    pub fn reset(&mut self, classes: usize, period: Duration) {
+        self.period = period;
+        self.set += 1;
+        self.flows = vec![Flow::default(); classes];
+    }
+
+    /// It is that late now. Forgets what was needed two periods ago.
+    pub fn turn(&mut self, now: Duration) {
+        let since = now.saturating_sub(self.began);
+        if since >= self.period {
+            self.began = now;
+            let both = since >= 2 * self.period;
+            for flow in &mut self.flows {
+                flow.turn();
+                if both {
+                    flow.turn();
+                }
+            }
+        }
+    }
+
+    /// A class holds so much from now on.
+    pub fn holds(&mut self, class: ClassId, held: Room) {
+        if let Some(flow) = self.flows.get_mut(class.0) {
+            flow.held = held;
+            flow.look();
+        }
+    }
+
+    /// A request of a class entered, and takes this much.
+    pub fn enters(&mut self, class: ClassId, room: Room) -> Taken {
+        if let Some(flow) = self.flows.get_mut(class.0) {
+            flow.inside = flow.inside.plus(room);
+            flow.look();
+        }
+        let set = self.set;
+        Taken { class, room, set }
+    }
+
+    /// It is not inside any more.
+    pub fn leaves(&mut self, taken: Taken) {
+        let of_this = taken.set == self.set;
+        if let Some(flow) = self.flows.get_mut(taken.class.0).filter(|_| of_this) {
+            flow.inside = flow.inside.minus(taken.room);
+        }
+    }
+
+    /// What is kept from a class, of `all` that there is.
+    #[must_use]
+    pub fn from(&self, class: ClassId, classes: &[Class], all: Room) -> Room {
+        Room {
+            requests: self.kept(class, classes, all.requests, |room| room.requests),
+            tokens: self.kept(class, classes, all.tokens, |room| room.tokens),
+        }
+    }
+
+    /// The same of one of the two.
+    fn kept(&self, asks: ClassId, classes: &[Class], all: u64, what: fn(Room) -> u64) -> u64 {
+        let Some((own, of_own)) = self.flows.get(asks.0).zip(classes.get(asks.0)) else {
+            return 0;
+        };
+        let others = || {
+            let all = self.flows.iter().zip(classes).enumerate();
+            all.filter(|(at, (flow, class))| {
+                *at != asks.0 && class.priority >= of_own.priority && what(flow.lately()) > 0
+            })
+        };
+        let weights = of_own.weight + others().map(|(_, (_, of))| of.weight).sum::<f64>();
+        let share = |of: &Class| (all as f64 * of.weight / weights) as u64;
+        if self.period.is_zero() || what(own.inside) < share(of_own) {
+            return 0;
+        }
+        let keeps = others().filter(|(_, (flow, _))| flow.held.requests == 0);
+        keeps
+            .map(|(_, (flow, of))| {
+                let needs = what(flow.lately()).min(share(of));
+                needs.saturating_sub(what(flow.inside))
+            })
+            .fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+#[path = "kept_tests.rs"]
+mod tests;
