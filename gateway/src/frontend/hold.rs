@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use tracing::debug;
 
 use super::answer::{self, Answer};
@@ -20,26 +19,27 @@ use super::record::{Outcome, UNKNOWN};
 use super::route::route;
 use super::shared::Shared;
 use super::workers::{Wanted, Workers};
-use crate::policy::{Door, Refused, Verdict, asked};
+use crate::policy::asked::Asked;
+use crate::policy::{Door, Refused, Verdict};
 use crate::proxy::headers;
 use crate::worker::refusal::class_refusal;
 
-/// Sends a request, once the policy lets it, to those of `serving` that may have it.
-/// Dropping the future cancels the request, held or not.
+/// Sends a request, once the policy lets it, to those of `serving` that may have it. What
+/// it asks for is `None` without a policy. Dropping the future cancels the request, held or not.
 pub(super) async fn send(
     shared: &Shared,
     sending: &Sending<'_>,
     serving: Vec<Arc<Member>>,
     wanted: Wanted,
+    asked: Option<Asked>,
 ) -> Answer {
-    let Some(policy) = &shared.policy else {
+    let (Some(policy), Some(asked)) = (&shared.policy, asked) else {
         return route(shared, sending, &serving, wanted.rank, None).await;
     };
     let model = wanted.model.as_deref();
     let listed = model.filter(|model| shared.members.list(model));
     let queue = policy.of(listed.unwrap_or(UNKNOWN));
-    let asked = asked::read(std::iter::once(Bytes::as_ref(sending.body)));
-    let asked = asked::Asked {
+    let asked = Asked {
         // A path may name it instead of the body.
         model: model.unwrap_or_default().to_owned(),
         ..asked
