@@ -15,8 +15,8 @@ use crate::server::answer::{self, json_body};
 /// An answer to a client.
 pub(super) type Answer = answer::Answer<Held>;
 
-/// When a client may come back if nobody said, in seconds: marks are gone by then,
-/// and there is a new load sample.
+/// When a client may come back if no worker said and it is not known how fast requests
+/// finish, in seconds: marks are gone by then, and there is a new load sample.
 pub(super) const COME_BACK: u64 = 1;
 
 /// The request itself is at fault: OpenAI's clients show its `error`.

@@ -1,9 +1,13 @@
 //! What the frontend reads of a request: which model, and how large the prompt.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -16,6 +20,8 @@ pub struct Ask {
     pub model: Option<String>,
     /// Bytes of the prompt, as it stands in the body.
     pub prompt_bytes: u64,
+    /// Whether the body was read, as JSON.
+    pub is_read: bool,
 }
 
 /// Why a request cannot be read.
@@ -58,33 +64,21 @@ impl AskError {
     }
 }
 
-/// The members that are read. A second `model` is refused: who reads the body next
-/// might take the other one.
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(default)]
-    model: Option<String>,
-    #[serde(borrow)]
-    messages: Option<&'a RawValue>,
-    #[serde(borrow)]
-    prompt: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    inputs: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    query: Option<&'a RawValue>,
-    #[serde(borrow)]
-    documents: Option<&'a RawValue>,
-    #[serde(borrow)]
-    system: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tools: Option<&'a RawValue>,
-}
+/// The members that are the prompt.
+const PROMPT: [&str; 9] = [
+    "messages",
+    "prompt",
+    "input",
+    "inputs",
+    "text",
+    "query",
+    "documents",
+    "system",
+    "tools",
+];
 
-/// Reads a request whose path names `in_path`, if any.
+/// Reads a request whose path names `in_path`, if any. If the body is read, which takes one
+/// pass over it, `also` gets to see the name and the text of each member but the model.
 ///
 /// # Errors
 /// What is wrong with it, and what is accepted.
@@ -93,21 +87,20 @@ pub fn read(
     in_path: Option<String>,
     headers: &HeaderMap,
     body: &Bytes,
+    also: impl FnMut(&str, &str),
 ) -> Result<Ask, AskError> {
-    let prompt_bytes = body.len() as u64;
+    let unread = |model| Ask {
+        model,
+        prompt_bytes: body.len() as u64,
+        is_read: false,
+    };
     if model_in == ModelIn::Path {
-        return Ok(Ask {
-            model: in_path,
-            prompt_bytes,
-        });
+        return Ok(unread(in_path));
     }
     let json = is_json(headers);
     if json != Some(true) && model_in == ModelIn::BodyIfAny {
         // Such as a form with a file: any worker may have it.
-        return Ok(Ask {
-            model: None,
-            prompt_bytes,
-        });
+        return Ok(unread(None));
     }
     if json == Some(false) {
         return Err(AskError::ContentType);
@@ -117,38 +110,64 @@ pub fn read(
         return Err(AskError::Encoding);
     }
     let text = std::str::from_utf8(body).map_err(|error| AskError::Utf8(error.valid_up_to()))?;
-    // An array would be taken for the members in order.
     if !text.trim_start().starts_with(['{']) && serde_json::from_str::<&RawValue>(text).is_ok() {
         return Err(AskError::NoObject);
     }
-    let body: Body<'_> = serde_json::from_str(text).map_err(|error| {
-        if error.is_data() {
-            AskError::Shape(error.to_string())
-        } else {
-            AskError::Syntax(error.to_string())
-        }
-    })?;
-    Ok(Ask {
-        prompt_bytes: body.prompt_bytes(),
-        model: body.model,
-    })
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let ask = reader.deserialize_map(Members(also));
+    ask.and_then(|ask| reader.end().map(|()| ask))
+        .map_err(|error| {
+            if error.is_data() {
+                AskError::Shape(error.to_string())
+            } else {
+                AskError::Syntax(error.to_string())
+            }
+        })
 }
 
-impl Body<'_> {
-    fn prompt_bytes(&self) -> u64 {
-        let parts = [
-            self.messages,
-            self.prompt,
-            self.input,
-            self.inputs,
-            self.text,
-            self.query,
-            self.documents,
-            self.system,
-            self.tools,
-        ];
-        let len = |part: &RawValue| part.get().len() as u64;
-        parts.into_iter().flatten().map(len).sum()
+/// Reads members, and shows them to another reader. Of those that count here a second one is
+/// refused: who reads the body next might take the other one.
+struct Members<F>(F);
+
+/// A member's name, not copied unless it has escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de, F: FnMut(&str, &str)> Visitor<'de> for Members<F> {
+    type Value = Ask;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Ask, A::Error> {
+        let mut ask = Ask {
+            is_read: true,
+            ..Ask::default()
+        };
+        let mut seen = Vec::new();
+        while let Some(Name(name)) = members.next_key()? {
+            let known = ["model"]
+                .iter()
+                .chain(&PROMPT)
+                .find(|known| **known == name);
+            if let Some(known) = known {
+                if seen.contains(known) {
+                    return Err(A::Error::duplicate_field(known));
+                }
+                seen.push(known);
+            }
+            if known == Some(&"model") {
+                ask.model = members.next_value()?;
+                continue;
+            }
+            let text = members.next_value::<&RawValue>()?.get();
+            (self.0)(&name, text);
+            if known.is_some() && text != "null" {
+                ask.prompt_bytes = ask.prompt_bytes.saturating_add(text.len() as u64);
+            }
+        }
+        Ok(ask)
     }
 }
 
@@ -181,6 +200,7 @@ mod tests {
             None,
             &typed("application/json"),
             &body.into(),
+            |_, _| {},
         )
     }
 
@@ -190,8 +210,22 @@ mod tests {
         let ask = ask.unwrap();
         assert_eq!(ask.model.as_deref(), Some("ab"));
         assert_eq!(ask.prompt_bytes, "[1,2]".len() as u64);
-        assert_eq!(of("{}").unwrap(), Ask::default());
+        let nothing = Ask {
+            is_read: true,
+            ..Ask::default()
+        };
+        assert_eq!(of("{}").unwrap(), nothing);
+        assert_eq!(of(r#"{"prompt":null}"#).unwrap(), nothing);
         assert_eq!(of(r#"{"model":null}"#).unwrap().model, None);
+    }
+
+    #[test]
+    fn another_reader_sees_each_member_as_it_stands_but_the_model() {
+        let mut seen = Vec::new();
+        let body = Bytes::from_static(br#"{"model":"m","m\u0061x": 7 ,"prompt":["a", 1]}"#);
+        let see = |name: &str, text: &str| seen.push(format!("{name}={text}"));
+        read(ModelIn::Body, None, &HeaderMap::new(), &body, see).unwrap();
+        assert_eq!(seen, ["max=7", r#"prompt=["a", 1]"#]);
     }
 
     #[test]
@@ -210,6 +244,7 @@ mod tests {
             b"{\"model\":7}",
             b"{\"model\":{}}",
             b"{\"model\":\"a\",\"model\":\"b\"}",
+            b"{\"prompt\":\"a\",\"prompt\":null}",
             b"{\"model\":\"\xff\"}",
             b"{\"x\":\"\xff\"}",
             b"\xef\xbb\xbf{}",
@@ -228,7 +263,7 @@ mod tests {
     fn other_content_types_are_refused_and_none_is_taken_for_json() {
         let body = Bytes::from_static(br#"{"model":"m"}"#);
         let read = |headers: &HeaderMap| {
-            read(ModelIn::Body, None, headers, &body).map(|ask| ask.model.unwrap())
+            read(ModelIn::Body, None, headers, &body, |_, _| {}).map(|ask| ask.model.unwrap())
         };
         assert_eq!(read(&HeaderMap::new()).unwrap(), "m");
         assert_eq!(
@@ -247,11 +282,18 @@ mod tests {
     #[test]
     fn bodies_of_other_kinds_pass_where_the_model_is_not_in_them() {
         let body = Bytes::from_static(b"\xff\x00");
-        let ask = read(ModelIn::Path, Some("m".into()), &HeaderMap::new(), &body);
+        let seen = |_: &str, _: &str| panic!("nobody reads it");
+        let ask = read(
+            ModelIn::Path,
+            Some("m".into()),
+            &HeaderMap::new(),
+            &body,
+            seen,
+        );
         assert_eq!(ask.unwrap().model.as_deref(), Some("m"));
         let form = typed("multipart/form-data; boundary=x");
-        let ask = read(ModelIn::BodyIfAny, None, &form, &body).unwrap();
-        assert_eq!((ask.model, ask.prompt_bytes), (None, 2));
+        let ask = read(ModelIn::BodyIfAny, None, &form, &body, seen).unwrap();
+        assert_eq!((ask.model, ask.prompt_bytes, ask.is_read), (None, 2, false));
     }
 
     proptest! {

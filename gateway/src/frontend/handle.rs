@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Method, Request, StatusCode, request};
 use hyper::body::Incoming;
 use tracing::debug;
@@ -16,6 +17,7 @@ use super::own::{self, Own};
 use super::record::{Outcome, Record};
 use super::shared::Shared;
 use super::workers::Wanted;
+use crate::policy::asked::{self, Asked};
 use crate::proxy::headers;
 use crate::proxy::request_body::RequestBody;
 use crate::server::answer::error;
@@ -126,8 +128,18 @@ async fn ready(
     };
     // The room is given back once an answer has begun: then nothing is sent again.
     let (body, _room) = body.into_read();
-    let ask = ask::read(endpoint.model, in_path, &head.headers, &body)
+    // What a policy asks of the body is read in the same pass.
+    let mut asked = shared.policy.is_some().then(Asked::default);
+    let also = |name: &str, text: &str| {
+        if let Some(asked) = &mut asked {
+            asked.member(name, text);
+        }
+    };
+    let ask = ask::read(endpoint.model, in_path, &head.headers, &body, also)
         .map_err(|why| Box::new(answer::unreadable(&why)))?;
+    if !ask.is_read {
+        asked = asked.map(|_| asked::read(std::iter::once(Bytes::as_ref(&body))));
+    }
     let model = model_of(shared, endpoint, ask.model.clone())?;
     let serving = match shared.members.serving(model.as_deref()) {
         Serving::These(serving) => serving,
@@ -155,7 +167,7 @@ async fn ready(
         rank,
         prompt_bytes,
     };
-    Ok(hold::send(shared, &sending, serving, wanted).await)
+    Ok(hold::send(shared, &sending, serving, wanted, asked).await)
 }
 
 /// What can be said before the body is read: the rank that the client names.

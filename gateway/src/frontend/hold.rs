@@ -8,38 +8,38 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use tidegate_policy::reason::Reason;
 use tracing::debug;
 
 use super::answer::{self, Answer};
 use super::attempt::Sending;
 use super::eligible::Serving;
 use super::member::Member;
+use super::policies::Queue;
 use super::record::{Outcome, UNKNOWN};
 use super::route::route;
 use super::shared::Shared;
 use super::workers::{Wanted, Workers};
-use crate::policy::{Door, Verdict, asked};
+use crate::policy::asked::Asked;
+use crate::policy::{Door, Refused, Verdict};
 use crate::proxy::headers;
 use crate::worker::refusal::class_refusal;
 
-/// Sends a request, once the policy lets it, to those of `serving` that may have it.
-/// Dropping the future cancels the request, held or not.
+/// Sends a request, once the policy lets it, to those of `serving` that may have it. What
+/// it asks for is `None` without a policy. Dropping the future cancels the request, held or not.
 pub(super) async fn send(
     shared: &Shared,
     sending: &Sending<'_>,
     serving: Vec<Arc<Member>>,
     wanted: Wanted,
+    asked: Option<Asked>,
 ) -> Answer {
-    let Some(policy) = &shared.policy else {
+    let (Some(policy), Some(asked)) = (&shared.policy, asked) else {
         return route(shared, sending, &serving, wanted.rank, None).await;
     };
     let model = wanted.model.as_deref();
     let listed = model.filter(|model| shared.members.list(model));
-    let layer = policy.of(listed.unwrap_or(UNKNOWN));
-    let asked = asked::read(std::iter::once(Bytes::as_ref(sending.body)));
-    let asked = asked::Asked {
+    let queue = policy.of(listed.unwrap_or(UNKNOWN));
+    let asked = Asked {
         // A path may name it instead of the body.
         model: model.unwrap_or_default().to_owned(),
         ..asked
@@ -48,7 +48,7 @@ pub(super) async fn send(
     let (key, class) = (headers::api_key(head), headers::class(head));
     let begun = Instant::now();
     sending.record.ends(Outcome::Left);
-    let entering = layer.enter(&asked, key, class, wanted.clone());
+    let entering = queue.layer.enter(&asked, key, class, wanted.clone());
     let Some(mut verdict) = unless_draining(shared, entering).await else {
         return shutting_down(sending);
     };
@@ -57,14 +57,14 @@ pub(super) async fn send(
             Verdict::In(reserved, inside) => {
                 let its = inside.class().unwrap_or_default();
                 sending.record.waited(its, begun.elapsed());
-                sending.record.followed(inside);
+                sending.record.followed(inside, &queue.drain);
                 reserved
             }
             Verdict::GateAlone(alone) => {
-                sending.record.followed(alone.entered());
+                sending.record.followed(alone.entered(), &queue.drain);
                 return route(shared, sending, &serving, wanted.rank, None).await;
             }
-            Verdict::Refused(class, reason) => return refused(shared, sending, &class, reason),
+            Verdict::Refused(refused) => return away(shared, sending, &queue, &refused),
             Verdict::Gone => return shutting_down(sending),
         };
         // Workers may have come and gone meanwhile.
@@ -73,7 +73,8 @@ pub(super) async fn send(
             _ => Vec::new(),
         };
         let answer = route(shared, sending, &serving, wanted.rank, reserved).await;
-        let full = sending.record.is_rejected() && layer.door().has_room(&wanted) == Some(false);
+        let full =
+            sending.record.is_rejected() && queue.layer.door().has_room(&wanted) == Some(false);
         let turned_away = full.then(|| sending.record.unfollowed()).flatten();
         let Some(inside) = turned_away else {
             return answer;
@@ -104,9 +105,14 @@ fn shutting_down(sending: &Sending<'_>) -> Answer {
     answer::unavailable("the frontend is shutting down")
 }
 
-fn refused(shared: &Shared, sending: &Sending<'_>, class: &str, reason: Reason) -> Answer {
+/// What the policy's refusal says.
+fn away(shared: &Shared, sending: &Sending<'_>, queue: &Queue, refused: &Refused) -> Answer {
+    let Refused { class, reason, .. } = refused;
     debug!(id = sending.named.id(), class, %reason, "refused by the policy");
     sending.record.ends(Outcome::Rejected);
-    let retry_after = shared.retry_after.then_some(answer::COME_BACK);
-    class_refusal(shared.overload_status, class, reason, retry_after)
+    let retry_after = shared.retry_after.then(|| {
+        let known = queue.drain.retry_after_held(refused.ahead, rand::random());
+        known.unwrap_or(answer::COME_BACK)
+    });
+    class_refusal(shared.overload_status, refused, retry_after)
 }

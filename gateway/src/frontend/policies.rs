@@ -14,6 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::workers::Workers;
 use crate::policy::{Layer, PolicyConfig, Size, keep};
+use crate::server::drain::Drain;
 
 /// The layers of one frontend.
 #[derive(Debug)]
@@ -26,13 +27,15 @@ pub(super) struct Policies {
 #[derive(Debug)]
 struct Following {
     settings: Settings,
-    layers: BTreeMap<String, Queue>,
+    queues: BTreeMap<String, Arc<Queue>>,
 }
 
 /// A model's layer, and what runs for it.
 #[derive(Debug)]
-struct Queue {
-    layer: Arc<Layer<Workers>>,
+pub(super) struct Queue {
+    pub(super) layer: Arc<Layer<Workers>>,
+    /// How fast those finish that it let in.
+    pub(super) drain: Arc<Drain>,
     _keeper: AbortOnDropHandle<()>,
     _watch: AbortOnDropHandle<()>,
 }
@@ -44,39 +47,41 @@ impl Policies {
             mode: config.mode,
             following: Mutex::new(Following {
                 settings: config.settings.before_many(),
-                layers: BTreeMap::new(),
+                queues: BTreeMap::new(),
             }),
         }
     }
 
-    /// The layer of a model, which is one that a worker lists, or stands for all others.
+    /// The queue of a model, which is one that a worker lists, or stands for all others.
     /// It stays, since its counters only grow.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub(super) fn of(&self, model: &str) -> Arc<Layer<Workers>> {
+    pub(super) fn of(&self, model: &str) -> Arc<Queue> {
         let mut following = self.following();
-        if let Some(queue) = following.layers.get(model) {
-            return Arc::clone(&queue.layer);
+        if let Some(queue) = following.queues.get(model) {
+            return Arc::clone(queue);
         }
         let queue = Queue::start(self.workers.clone(), &following.settings, self.mode);
-        let layer = Arc::clone(&queue.layer);
-        following.layers.insert(model.to_owned(), queue);
-        layer
+        let queue = Arc::new(queue);
+        following
+            .queues
+            .insert(model.to_owned(), Arc::clone(&queue));
+        queue
     }
 
     /// Follows other settings from now on.
     pub(super) fn follow(&self, settings: Settings) {
         let mut following = self.following();
         following.settings = settings.before_many();
-        for queue in following.layers.values() {
+        for queue in following.queues.values() {
             queue.layer.reload(following.settings.clone());
         }
     }
 
     /// Sets every series as it is now.
     pub(super) fn publish(&self, recorder: &impl Recorder, prefix: &str) {
-        for (model, queue) in &self.following().layers {
+        for (model, queue) in &self.following().queues {
             queue.layer.publish_queue(recorder, prefix, model);
         }
     }
@@ -97,21 +102,27 @@ impl Queue {
         };
         let layer = Arc::new(Layer::new(workers, size, settings.clone(), mode));
         layer.knows(always());
+        let drain = Arc::new(Drain::new());
+        let watch = watch(Arc::clone(&layer), Arc::clone(&drain));
         Self {
             _keeper: AbortOnDropHandle::new(tokio::spawn(keep(Arc::clone(&layer)))),
-            _watch: AbortOnDropHandle::new(tokio::spawn(watch(Arc::clone(&layer)))),
+            _watch: AbortOnDropHandle::new(tokio::spawn(watch)),
             layer,
+            drain,
         }
     }
 }
 
 /// Decides anew about all that are held, now and then: what only time makes so, such as a
-/// load that is too old to count, is noticed by this.
-async fn watch(layer: Arc<Layer<Workers>>) {
-    loop {
-        sleep(layer.interval()).await;
-        layer.observe();
-    }
+/// load that is too old to count, is noticed by this. And keeps up how fast requests finish.
+async fn watch(layer: Arc<Layer<Workers>>, drain: Arc<Drain>) {
+    let decide = async {
+        loop {
+            sleep(layer.interval()).await;
+            layer.observe();
+        }
+    };
+    tokio::join!(decide, drain.keep(|| layer.is_at_work()));
 }
 
 /// What is known of the engines is nothing, and that is never stale.

@@ -9,6 +9,7 @@ use metrics::SharedString;
 use super::metrics::{Labels, Metrics};
 use super::workers::Workers;
 use crate::policy::Inside;
+use crate::server::drain::Drain;
 
 /// How a request ended, as its client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,14 @@ pub(super) struct Record {
     first_token: OnceLock<Instant>,
     outcome: Mutex<Outcome>,
     /// What it is to the policy, if there is one, until it was served.
-    inside: Mutex<Option<Inside<Workers>>>,
+    followed: Mutex<Option<Followed>>,
+}
+
+/// What hears of a request that the policy let in.
+#[derive(Debug)]
+struct Followed {
+    inside: Inside<Workers>,
+    drain: Arc<Drain>,
 }
 
 impl Record {
@@ -92,7 +100,7 @@ impl Record {
             }),
             first_token: OnceLock::new(),
             outcome: Mutex::new(Outcome::Left),
-            inside: Mutex::default(),
+            followed: Mutex::default(),
         }
     }
 
@@ -106,30 +114,32 @@ impl Record {
     /// Its first token has come.
     pub(super) fn first_token(&self) {
         self.first_token.get_or_init(Instant::now);
-        if let Some(inside) = &mut *self.inside() {
-            inside.first_token();
+        if let Some(followed) = &mut *self.followed_by() {
+            followed.inside.first_token();
         }
     }
 
-    /// The policy follows it from now on.
-    pub(super) fn followed(&self, inside: Inside<Workers>) {
-        *self.inside() = Some(inside);
+    /// The policy follows it from now on, and `drain` hears when a worker is done with it.
+    pub(super) fn followed(&self, inside: Inside<Workers>, drain: &Arc<Drain>) {
+        let drain = Arc::clone(drain);
+        *self.followed_by() = Some(Followed { inside, drain });
     }
 
-    /// The policy follows it no longer.
+    /// The policy follows it no longer: no worker had it.
     pub(super) fn unfollowed(&self) -> Option<Inside<Workers>> {
-        self.inside().take()
+        Some(self.followed_by().take()?.inside)
     }
 
     /// It was answered to the end with so many tokens; none are not known.
     pub(super) fn served(&self, tokens: u64) {
-        if let Some(inside) = self.unfollowed() {
+        if let Some(Followed { inside, drain }) = self.followed_by().take() {
+            drain.done();
             inside.ended((tokens > 0).then_some(tokens));
         }
     }
 
-    fn inside(&self) -> MutexGuard<'_, Option<Inside<Workers>>> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn followed_by(&self) -> MutexGuard<'_, Option<Followed>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waited so long for the policy to let it in.
@@ -155,6 +165,10 @@ impl Drop for Record {
         let outcome = *self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let since = |at: &Instant| at.saturating_duration_since(self.begun);
         let first_token = self.first_token.get().map(since);
+        let had = ![Outcome::Rejected, Outcome::Unavailable].contains(&outcome);
+        if let Some(followed) = self.followed_by().take().filter(|_| had) {
+            followed.drain.done();
+        }
         self.metrics.in_flight(false);
         self.metrics
             .ended(&labels, outcome, first_token, self.begun.elapsed());

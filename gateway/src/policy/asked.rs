@@ -104,6 +104,15 @@ impl Asked {
         }
     }
 
+    /// Takes in one more member of the body, which stands there as this text.
+    pub fn member(&mut self, name: &str, text: &str) {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let member = Member { of: self, name };
+        if member.deserialize(&mut reader).is_err() && INPUTS.contains(&name) {
+            self.shared = self.shared.saturating_add(of_file(text.len()));
+        }
+    }
+
     fn add(&mut self, input: &Part, name: &str) {
         match input.kind {
             Kind::Tensor => self.elements = self.elements.saturating_add(input.size),
@@ -120,16 +129,25 @@ impl Asked {
     }
 }
 
-/// Reads a body that comes in `pieces`.
+/// Reads a body that comes in `pieces`; in one it takes a tenth of the time.
 pub fn read<'a>(pieces: impl Iterator<Item = &'a [u8]> + Clone) -> Asked {
-    let mut reader = serde_json::Deserializer::from_reader(Pieces::new(pieces.clone()));
-    reader.deserialize_map(Body).unwrap_or_else(|_| {
-        let bytes: usize = pieces.map(<[u8]>::len).sum();
-        Asked {
-            shared: tokens(bytes).min(FILE_TOKENS),
-            ..Asked::default()
+    let mut first = pieces.clone();
+    let asked = match (first.next(), first.next()) {
+        (Some(all), None) => serde_json::Deserializer::from_slice(all).deserialize_map(Body),
+        _ => {
+            let pieces = Pieces::new(pieces.clone());
+            serde_json::Deserializer::from_reader(pieces).deserialize_map(Body)
         }
+    };
+    asked.unwrap_or_else(|_| Asked {
+        shared: of_file(pieces.map(<[u8]>::len).sum()),
+        ..Asked::default()
     })
+}
+
+/// The tokens of what is no text.
+fn of_file(bytes: usize) -> u64 {
+    tokens(bytes).min(FILE_TOKENS)
 }
 
 fn tokens(bytes: usize) -> u64 {
@@ -162,28 +180,45 @@ impl<'de> Visitor<'de> for Body {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Asked, A::Error> {
         let mut asked = Asked::default();
         while let Some(name) = members.next_key::<String>()? {
-            if INPUTS.contains(&name.as_str()) {
-                let input = members.next_value_seed(Size(MOST_DEPTH))?;
-                asked.add(&input, &name);
-            } else if MOST_OUTPUT.contains(&name.as_str()) {
-                asked.most_output = members.next_value::<Loose<u64>>()?.0;
-            } else if name == "parameters" || name == "sampling_params" {
-                // TGI's and SGLang's own routes say it in there.
-                let inner = members.next_value::<Loose<Parameters>>()?.0;
-                let most = inner.and_then(|inner| inner.max_new_tokens);
-                asked.most_output = most.or(asked.most_output);
-            } else if name == "model" {
-                let model = members.next_value::<Loose<String>>()?.0;
-                asked.model = model
-                    .filter(|name| name.len() <= LONGEST_MODEL)
-                    .unwrap_or_default();
-            } else if name == "stream" {
-                asked.stream = members.next_value::<Loose<bool>>()?.0.unwrap_or(false);
-            } else {
-                members.next_value::<IgnoredAny>()?;
-            }
+            let (of, name) = (&mut asked, name.as_str());
+            members.next_value_seed(Member { of, name })?;
         }
         Ok(asked)
+    }
+}
+
+/// One member of a body, read into what the whole asks for.
+struct Member<'a> {
+    of: &'a mut Asked,
+    name: &'a str,
+}
+
+impl<'de> DeserializeSeed<'de> for Member<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        let Self { of, name } = self;
+        if INPUTS.contains(&name) {
+            let input = Size(MOST_DEPTH).deserialize(value)?;
+            of.add(&input, name);
+        } else if MOST_OUTPUT.contains(&name) {
+            of.most_output = Loose::<u64>::deserialize(value)?.0;
+        } else if name == "parameters" || name == "sampling_params" {
+            // TGI's and SGLang's own routes say it in there.
+            let inner = Loose::<Parameters>::deserialize(value)?.0;
+            let most = inner.and_then(|inner| inner.max_new_tokens);
+            of.most_output = most.or(of.most_output);
+        } else if name == "model" {
+            let model = Loose::<String>::deserialize(value)?.0;
+            of.model = model
+                .filter(|name| name.len() <= LONGEST_MODEL)
+                .unwrap_or_default();
+        } else if name == "stream" {
+            of.stream = Loose::<bool>::deserialize(value)?.0.unwrap_or(false);
+        } else {
+            IgnoredAny::deserialize(value)?;
+        }
+        Ok(())
     }
 }
 
@@ -338,10 +373,24 @@ impl<'de> Visitor<'de> for Size {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::value::RawValue;
+
     use super::*;
 
+    /// However it comes, it asks for the same.
     fn asked(body: &str) -> Asked {
-        read(body.as_bytes().chunks(7))
+        let asked = read(body.as_bytes().chunks(7));
+        assert_eq!(read(std::iter::once(body.as_bytes())), asked, "{body:.100}");
+        if let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(body) {
+            let mut by_member = Asked::default();
+            members
+                .iter()
+                .for_each(|(name, value)| by_member.member(name, value.get()));
+            assert_eq!(by_member, asked, "{body:.100}");
+        }
+        asked
     }
 
     #[test]

@@ -76,9 +76,11 @@ async fn timeouts_come_on_time_however_many_are_held() {
         all.spawn(async move {
             let asked = Instant::now();
             match ask(&layer).await {
-                Verdict::Refused(_, Reason::QueueTimeout) => Some(asked.elapsed()),
+                Verdict::Refused(refused) if refused.reason == Reason::QueueTimeout => {
+                    Some(asked.elapsed())
+                }
                 // Who comes after two seconds without an end finds no room to be held.
-                Verdict::Refused(_, Reason::QueueFull) => None,
+                Verdict::Refused(refused) if refused.reason == Reason::QueueFull => None,
                 other => panic!("{other:?}"),
             }
         });

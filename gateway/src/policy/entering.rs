@@ -20,12 +20,23 @@ use super::layer::{Counter, Layer, Told, Waiter};
 pub(crate) enum Verdict<D: Door = Gate> {
     /// It is in.
     In(D::Permit, Inside<D>),
-    /// It is refused: its class, and why.
-    Refused(String, Reason),
+    /// It is refused.
+    Refused(Refused),
     /// The gate alone decides about it.
     GateAlone(GateAlone<D>),
     /// There is no policy any more: the worker stopped.
     Gone,
+}
+
+/// A request that the policy refused.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The name of its class.
+    pub(crate) class: String,
+    /// Why.
+    pub(crate) reason: Reason,
+    /// How many are held that it would not go before if it came again now.
+    pub(crate) ahead: u64,
 }
 
 /// What becomes of a request that arrives.
@@ -179,7 +190,7 @@ impl<D: Door> Layer<D> {
     fn verdict(self: &Arc<Self>, told: Option<Told<D>>) -> Verdict<D> {
         match told {
             Some(Told::In(permit, inside)) => Verdict::In(permit, inside),
-            Some(Told::Refused(class, reason)) => Verdict::Refused(self.name(class), reason),
+            Some(Told::Refused(class, reason)) => Verdict::Refused(self.refused(class, reason)),
             Some(Told::GateAlone(alone)) => Verdict::GateAlone(GateAlone {
                 layer: Arc::clone(self),
                 alone,
@@ -187,6 +198,21 @@ impl<D: Door> Layer<D> {
             // Nobody at the desk is dropped without an answer.
             None => Verdict::Gone,
         }
+    }
+
+    fn refused(&self, class: ClassId, reason: Reason) -> Refused {
+        self.with(|counter| {
+            let classes = &counter.desk.judge().settings().classes;
+            let its = classes.get(class);
+            let all = classes.all().iter().enumerate();
+            let before = all.filter(|(_, other)| other.priority >= its.priority);
+            let ahead = before.map(|(at, _)| counter.desk.held(ClassId(at))).sum();
+            Refused {
+                class: its.name.clone(),
+                reason,
+                ahead,
+            }
+        })
     }
 
     pub(super) fn name(&self, class: ClassId) -> String {

@@ -175,6 +175,11 @@ impl<D: Door> Layer<D> {
         self.sampling().1
     }
 
+    /// Whether anybody is inside the engine.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.with(|counter| counter.desk.judge().inside() > 0)
+    }
+
     /// The engine told its size.
     pub(crate) fn resize(&self, size: Size) {
         self.with(|counter| {

@@ -40,7 +40,7 @@ mod show;
 pub use args::{PolicyConfig, PolicyFlags, QueueFlags};
 pub use command::{PolicyArgs, run};
 pub(crate) use door::Door;
-pub(crate) use entering::{Arrived, GateAlone, Held, Verdict};
+pub(crate) use entering::{Arrived, GateAlone, Held, Refused, Verdict};
 pub(crate) use inside::Inside;
 pub(crate) use keeper::keep;
 pub(crate) use layer::{Layer, Size};

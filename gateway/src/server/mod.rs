@@ -11,6 +11,7 @@
 //! | `causes` | an error with what is behind it |
 //! | [`answer`] | answers of our own, and the type of every answer |
 //! | `discard` | bodies that nobody wants |
+//! | `drain` | how fast requests finish, and when a refused one may come again |
 //! | `busy` | whether a connection has a request in progress |
 //! | `serve` | connections |
 
@@ -18,6 +19,7 @@ pub mod answer;
 mod busy;
 pub(crate) mod causes;
 pub(crate) mod discard;
+pub(crate) mod drain;
 pub(crate) mod named;
 pub(crate) mod path;
 pub(crate) mod serve;

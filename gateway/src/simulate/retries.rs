@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tidegate::Counts;
 
-use crate::worker::slot::Drain;
+use crate::server::drain::Drain;
 
 /// How clients take a refusal.
 #[derive(Clone, Copy, Debug)]

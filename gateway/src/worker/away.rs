@@ -1,12 +1,12 @@
 //! What those hear that do not get in, and the log with them.
 
 use tidegate::Rejection;
-use tidegate_policy::reason::Reason;
 
 use super::answer::{Answer, unavailable};
 use super::decision;
 use super::refusal::{class_refusal, refusal};
 use super::shared::Shared;
+use crate::policy::Refused;
 use crate::server::named::Named;
 
 /// What the gate's refusal says.
@@ -22,17 +22,13 @@ pub(super) fn refused(shared: &Shared, rejection: &Rejection, named: &Named) -> 
     Box::new(refusal(shared.overload_status, overload, retry_after))
 }
 
-/// What the policy's refusal says.
-pub(super) fn judged(shared: &Shared, class: &str, reason: Reason, named: &Named) -> Box<Answer> {
-    let seen = shared.gate.snapshot().worker;
-    let retry_after = shared
-        .retry_after
-        .then(|| shared.drain.retry_after(seen, true, rand::random()));
-    decision::judged(&shared.decisions, named, class, reason, retry_after);
-    Box::new(class_refusal(
-        shared.overload_status,
-        class,
-        reason,
-        retry_after,
-    ))
+/// What the policy's refusal says. Who is held is ahead as who is in the gate's queue is.
+pub(super) fn judged(shared: &Shared, refused: &Refused, named: &Named) -> Box<Answer> {
+    let retry_after = shared.retry_after.then(|| {
+        let mut ahead = shared.gate.snapshot().worker;
+        ahead.queued = ahead.queued.saturating_add(refused.ahead);
+        shared.drain.retry_after(ahead, true, rand::random())
+    });
+    decision::judged(&shared.decisions, named, refused, retry_after);
+    Box::new(class_refusal(shared.overload_status, refused, retry_after))
 }

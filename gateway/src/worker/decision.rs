@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidegate::{Lane, Overload};
-use tidegate_policy::reason::Reason;
 use tracing::debug;
 
 use crate::page::Decisions;
+use crate::policy::Refused;
 use crate::server::named::Named;
 
 /// The request entered at once.
@@ -50,13 +50,8 @@ pub(super) fn refused(
 }
 
 /// The policy refused the request, or held it until it was refused.
-pub(super) fn judged(
-    page: &Decisions,
-    named: &Named,
-    class: &str,
-    reason: Reason,
-    retry_after: Option<u64>,
-) {
+pub(super) fn judged(page: &Decisions, named: &Named, refused: &Refused, retry_after: Option<u64>) {
+    let Refused { class, reason, .. } = refused;
     page.note("refused", None, || {
         (format!("class {class}"), reason.to_string())
     });

@@ -111,8 +111,8 @@ async fn admit(
                 Err(waiting) => waiting,
             }
         }
-        Arrived::Decided(Verdict::Refused(class, reason)) => {
-            return Err(judged(shared, &class, reason, named));
+        Arrived::Decided(Verdict::Refused(refused)) => {
+            return Err(judged(shared, &refused, named));
         }
         Arrived::Decided(Verdict::Gone) => return Err(unavailable("The worker has stopped")),
     };

@@ -9,7 +9,7 @@
 //! | [`prefix`] | what may go before a metric's name |
 //! | [`trust`] | which clients are believed |
 //! | [`routes`] | which requests are gated |
-//! | [`slot`] | what an admitted request holds, and how fast it comes back |
+//! | [`slot`] | what an admitted request holds |
 //! | `prompts` | prompt tokens in the engine |
 //! | `told` | answers that began before admission |
 //! | `answer`, [`refusal`] | what the worker says itself |
@@ -65,6 +65,7 @@ use std::time::Duration;
 
 use tidegate::Gate;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
@@ -81,15 +82,15 @@ use crate::cluster::publish::Publisher;
 use crate::policy::{self, Layer, Sampling};
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::{Engine, Reuse};
+use crate::server::drain::Drain;
 use crate::server::serve::{self, Purpose, Tasks};
 use crate::server::url_of;
 use metrics::Metrics;
 use routes::Routes;
 use shared::Shared;
-use slot::Drain;
 use telling::{Cluster, Parts};
 
-/// How often rates and histograms are brought up to date.
+/// How often histograms are brought up to date.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long the answers have that requests get which still have none when the time
@@ -358,13 +359,12 @@ fn spawn_until_stopped(tasks: &Tasks, task: impl Future<Output = ()> + Send + 's
 }
 
 async fn upkeep(shared: Arc<Shared>) {
-    let mut done = 0;
-    let mut last = tokio::time::Instant::now();
-    loop {
-        tokio::time::sleep(UPKEEP_INTERVAL).await;
-        let now = tokio::time::Instant::now();
-        done = shared.drain.observe(done, now - last);
-        last = now;
-        shared.metrics.upkeep();
-    }
+    let histograms = async {
+        loop {
+            sleep(UPKEEP_INTERVAL).await;
+            shared.metrics.upkeep();
+        }
+    };
+    let at_work = || shared.gate.snapshot().worker.running > 0;
+    tokio::join!(histograms, shared.drain.keep(at_work));
 }

@@ -6,9 +6,9 @@ use http::{Response, StatusCode};
 use http_body_util::{Either, Full};
 use serde_json::{Value, json};
 use tidegate::{Overload, Scope};
-use tidegate_policy::reason::Reason;
 
 use super::answer::Body;
+use crate::policy::Refused;
 use crate::proxy::headers::{ADMISSION_RANK, ADMISSION_SCOPE};
 use crate::server::answer::{bare, json_body};
 
@@ -51,12 +51,12 @@ pub fn refusal(
 }
 
 /// The answer to a request that the policy refused.
-pub fn class_refusal<P>(
+pub(crate) fn class_refusal<P>(
     status: StatusCode,
-    class: &str,
-    reason: Reason,
+    refused: &Refused,
     retry_after: Option<u64>,
 ) -> Response<Either<Full<Bytes>, P>> {
+    let Refused { class, reason, .. } = refused;
     let details = json!({
         "scope": "class",
         "class": class,
@@ -124,6 +124,7 @@ pub fn parse_status(text: &str) -> Result<StatusCode, String> {
 mod tests {
     use http_body_util::BodyExt;
     use tidegate::{Counts, Lane, Limit};
+    use tidegate_policy::reason::Reason;
 
     use super::*;
 
@@ -194,8 +195,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_class_refuses_for_a_reason_and_says_whether_it_may_pass() {
+        let of = |reason| Refused {
+            class: "gold".to_owned(),
+            reason,
+            ahead: 0,
+        };
         let status = StatusCode::from_u16(OVERLOADED).unwrap();
-        let answer = class_refusal(status, "gold", Reason::QueueTimeout, Some(3));
+        let answer = class_refusal(status, &of(Reason::QueueTimeout), Some(3));
         assert_eq!(answer.headers()["x-admission-scope"], "class");
         assert_eq!(answer.headers()["retry-after"], "3");
         let told = body(answer).await;
@@ -203,7 +209,7 @@ mod tests {
         assert_eq!(told["details"]["class"], "gold");
         assert_eq!(told["details"]["reason"], "queue_timeout");
         assert_eq!(told["details"]["retryable"], true);
-        let answer = class_refusal(status, "gold", Reason::TooLarge, Some(3));
+        let answer = class_refusal(status, &of(Reason::TooLarge), Some(3));
         assert!(!answer.headers().contains_key("retry-after"));
         assert_eq!(body(answer).await["details"]["retryable"], false);
     }

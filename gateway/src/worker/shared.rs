@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::metrics::Metrics;
 use super::routes::Routes;
-use super::slot::Drain;
 use super::telling::Cluster;
 use super::trust::Trust;
 use crate::cli::sparing::Sparing;
@@ -18,6 +17,7 @@ use crate::page::Decisions;
 use crate::policy::Layer;
 use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::{Engine, Reuse};
+use crate::server::drain::Drain;
 
 /// One worker's parts.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use super::away::{judged, refused};
 use super::decision::{self, Queued};
 use super::shared::Shared;
 use super::slot::Slot;
-use crate::policy::{GateAlone, Held, Verdict};
+use crate::policy::{GateAlone, Held, Refused, Verdict};
 use crate::server::named::Named;
 
 /// Where it waits, and what the log knows of it. Dropping it is leaving.
@@ -113,9 +113,9 @@ impl Waiting {
                 self.log.admitted(permit.lane());
                 Ok(Slot::new(permit, Arc::clone(&shared.drain)).followed(inside))
             }
-            Verdict::Refused(class, reason) => {
+            Verdict::Refused(refused) => {
                 self.log.over();
-                Err(judged(shared, &class, reason, self.log.named()))
+                Err(judged(shared, &refused, self.log.named()))
             }
             Verdict::GateAlone(alone) => {
                 let named = self.log.named().clone();
@@ -163,8 +163,12 @@ impl Waiting {
             None => {
                 let reason = Reason::QueueTimeout;
                 self.log.gave_up(&reason);
-                let class = alone.map(|alone| alone.class()).unwrap_or_default();
-                Err(judged(shared, &class, reason, self.log.named()))
+                let refused = Refused {
+                    class: alone.map(|alone| alone.class()).unwrap_or_default(),
+                    reason,
+                    ahead: 0,
+                };
+                Err(judged(shared, &refused, self.log.named()))
             }
         }
     }

@@ -246,6 +246,40 @@ async fn classes_of_one_priority_share_by_their_weights() {
     assert_eq!(silver, 9, "3 to 1 while both wait");
 }
 
+/// By tokens, what a request asks for in its body is what counts.
+#[tokio::test]
+async fn long_prompts_share_with_short_ones_by_their_tokens() {
+    let mut queue = Queue::with(|config| {
+        let text = POLICY
+            .replace("by = \"requests\"", "by = \"tokens\"")
+            .replace("weight = 3\n", "");
+        config.policy = Some(PolicyConfig::new(file::parse(&text).unwrap()));
+    })
+    .await;
+    let (_first, mut call) = queue.running().await;
+    let post = |class: &str, bytes| {
+        let prompt = "x".repeat(bytes);
+        let body = format!(r#"{{"model":"m","max_tokens":1,"prompt":"{prompt}"}}"#);
+        post_of(
+            &body,
+            &format!("x-slo-class: {class}\r\nx-who: {class}\r\n"),
+        )
+    };
+    let mut clients = Vec::new();
+    for count in 1..=8 {
+        clients.push(queue.front.send(post("silver", 12_000)).await);
+        clients.push(queue.front.send(post("copper", 4_000)).await);
+        queue.holds("silver", count).await;
+        queue.holds("copper", count).await;
+    }
+    call.write(JSON).await;
+    let mut copper = 0;
+    for _ in 0..8 {
+        copper += u32::from(queue.serves().await == "copper");
+    }
+    assert_eq!(copper, 6, "a third as long, three times as many");
+}
+
 #[tokio::test]
 async fn a_timeout_comes_on_time_and_marks_nobody() {
     let mut queue = Queue::start().await;

@@ -4,6 +4,7 @@
 mod asking;
 mod busy;
 mod codes;
+mod coming_again;
 mod failing;
 mod held_again;
 mod holding;

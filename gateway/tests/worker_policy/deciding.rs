@@ -180,3 +180,29 @@ async fn held_requests_are_told_when_the_worker_stops() {
     assert_eq!(held.head().await, 503);
     soon("the worker stops", stopping).await.unwrap();
 }
+
+/// Who is held goes before it, as who is in the gate's queue does without a policy.
+#[tokio::test]
+async fn who_is_refused_may_come_again_when_those_are_done_that_are_held() {
+    let mut office = Office::start(limits(1, 1, 9)).await;
+    let mut first = office.post("gold").await;
+    office.bench.engine.answer(JSON).await;
+    assert_eq!(first.head().await, 200);
+    let _running = office.bench.streaming().await;
+    let mut held = Vec::new();
+    for count in 1..=4 {
+        held.push(office.post("silver").await);
+        office.held("silver", count).await;
+    }
+    // One has finished in a second or more: five take five seconds or more.
+    soon("five are waited for", async {
+        let mut told = 0;
+        while told < 5 {
+            let mut edge = office.post("edge").await;
+            refused(&mut edge).await;
+            told = edge.header("retry-after").unwrap().parse().unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+}
