@@ -81,7 +81,7 @@ pub struct Policy {
     pub limit: u64,
     /// The share of the limit that the tuner uses.
     pub target: f64,
-    /// Its classes.
+    /// Its classes, by name: pages have series in any order.
     pub classes: Vec<Class>,
 }
 
@@ -202,10 +202,8 @@ fn policy(named: &Named) -> Option<Policy> {
     let gpu = named.all("policy_gpu_share").filter(known);
     let gpu = gpu.map(|sample| (label(sample, "of").to_owned(), sample.value));
     let mut classes: BTreeMap<&str, Class> = BTreeMap::new();
-    let mut order = Vec::new();
     for sample in named.all("policy_held_count") {
         let name = label(sample, "class");
-        order.push(name);
         let class = classes.entry(name).or_default();
         class.name = name.to_owned();
         class.held = whole(sample.value);
@@ -238,7 +236,6 @@ fn policy(named: &Named) -> Option<Policy> {
             _ => {}
         }
     });
-    let classes = order.iter().filter_map(|name| classes.remove(name));
     Some(Policy {
         observes: named.value("policy_observes") == Some(1.0),
         fresh,
@@ -246,7 +243,7 @@ fn policy(named: &Named) -> Option<Policy> {
         gpu: gpu.collect(),
         limit: named.whole("policy_engine_request_limit"),
         target: named.value("policy_utilisation_target").unwrap_or_default(),
-        classes: classes.collect(),
+        classes: classes.into_values().collect(),
     })
 }
 
@@ -302,7 +299,7 @@ p_policy_decision_total{class="gold",decision="admitted",reason=""} 9
         let policy = Gate::of(&read(PAGE), "").unwrap().policy.unwrap();
         assert!(policy.fresh && !policy.observes);
         assert_eq!(policy.gpu, BTreeMap::from([("memory".to_owned(), 0.5)]));
-        let [gold, bronze] = &policy.classes[..] else {
+        let [bronze, gold] = &policy.classes[..] else {
             panic!("{:?}", policy.classes);
         };
         assert_eq!(
