@@ -30,6 +30,9 @@ dynamo_frontend_requests_total{outcome="rejected"} 3
 dynamo_frontend_worker_healthy{worker_id="2",url="http://h:1/"} 1
 dynamo_frontend_worker_state{worker_id="2",state="busy"} 1
 dynamo_frontend_worker_ranks_over_threshold{worker_id="2",threshold="active_decode_blocks_threshold"} 1
+dynamo_frontend_policy_observes{model="sim"} 0
+dynamo_frontend_policy_held_count{model="sim",class="gold"} 31
+dynamo_frontend_policy_decision_total{model="sim",class="gold",decision="refused",reason="queue_timeout"} 2
 "#;
 
 fn shown(page: &str) -> Snapshot {
@@ -88,6 +91,9 @@ fn a_frontend_has_its_workers_and_why_they_are_busy() {
     let text = frame(130, 30, &view(Some(shown(FRONTEND)), None));
     let worker = line(&text, "2 h:1 ");
     assert!(worker.contains("busy (active"), "{worker}");
+    let held: Vec<&str> = line(&text, "sim gold").split_whitespace().collect();
+    assert_eq!(held[1..5], ["gold", "31", "2", "?"], "{held:?}");
+    assert!(line(&text, "queue timeout").contains("2"), "{text}");
     assert!(
         text.contains("in flight") && text.contains("every worker overloaded"),
         "{text}"

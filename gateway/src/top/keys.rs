@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::terminal;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -27,11 +28,16 @@ pub(super) fn watch() -> (mpsc::Receiver<Seen>, DropGuard) {
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
     std::thread::spawn(move || {
+        // Asked for, since crossterm's own event is lost if a key comes with it.
+        let mut size = terminal::size().ok();
         while !over.is_cancelled() {
             let seen = match event::poll(KEYS).and_then(|any| any.then(event::read).transpose()) {
                 Ok(Some(Event::Key(key))) if leaves(key) => Seen::Leave,
-                Ok(Some(Event::Resize(..))) => Seen::Resized,
-                Ok(_) => continue,
+                Ok(_) if terminal::size().ok() == size => continue,
+                Ok(_) => {
+                    size = terminal::size().ok();
+                    Seen::Resized
+                }
                 Err(error) => Seen::Failed(error),
             };
             let last = !matches!(seen, Seen::Resized);

@@ -3,7 +3,7 @@
 
 use super::say::{of, percent, rate, seconds, server};
 use crate::page::Snapshot;
-use crate::page::gate::{Class, Gate};
+use crate::page::gate::Gate;
 
 /// Columns of a bar.
 const BAR: u64 = 5;
@@ -43,6 +43,7 @@ impl From<String> for Entry {
 pub(super) fn tables(shown: &Snapshot) -> Vec<Listing> {
     let all = [
         workers(shown),
+        queues(shown),
         ranks(shown),
         classes(shown),
         refusals(shown),
@@ -128,10 +129,54 @@ fn ranks(shown: &Snapshot) -> Listing {
     }
 }
 
+/// What the frontend's policy holds.
+fn queues(shown: &Snapshot) -> Listing {
+    let queues = shown.reading.front.iter().flat_map(|front| &front.queues);
+    let rows = queues.flat_map(|queue| {
+        queue.classes.iter().map(|class| {
+            let wait = |at: usize| seconds(class.wait.map(|wait| wait[at]));
+            let texts = [
+                format!("{} {}", queue.model, class.name),
+                class.held.to_string(),
+                class.refusals().to_string(),
+                wait(0),
+                wait(1),
+                percent(class.attainment),
+                class.admitted.to_string(),
+            ];
+            texts.map(Entry::from).into()
+        })
+    });
+    Listing {
+        title: "Held at the frontend",
+        names: &[
+            "model, class",
+            "held",
+            "refused",
+            "wait p50",
+            "wait p99",
+            "kept",
+            "admitted",
+        ],
+        rows: rows.collect(),
+    }
+}
+
 fn classes(shown: &Snapshot) -> Listing {
-    let of_gates = shown.reading.gates.iter().flat_map(|gate| {
+    let rows = shown.reading.gates.iter().flat_map(|gate| {
         let classes = gate.policy.iter().flat_map(|policy| &policy.classes);
-        classes.map(|one| class(whose(gate, &one.name), one))
+        classes.map(|class| {
+            let texts = [
+                whose(gate, &class.name),
+                class.held.to_string(),
+                class.refusals().to_string(),
+                rate(class.goodput),
+                percent(class.attainment),
+                seconds(class.first_token[1]),
+                class.admitted.to_string(),
+            ];
+            texts.map(Entry::from).into()
+        })
     });
     Listing {
         title: "Classes",
@@ -144,22 +189,8 @@ fn classes(shown: &Snapshot) -> Listing {
             "token p99",
             "admitted",
         ],
-        rows: of_gates.collect(),
+        rows: rows.collect(),
     }
-}
-
-fn class(name: String, class: &Class) -> Vec<Entry> {
-    let refused = class.refused.values().copied();
-    let texts = [
-        name,
-        class.held.to_string(),
-        refused.fold(0, u64::saturating_add).to_string(),
-        rate(class.goodput),
-        percent(class.attainment),
-        seconds(class.first_token[1]),
-        class.admitted.to_string(),
-    ];
-    texts.map(Entry::from).into()
 }
 
 fn refusals(shown: &Snapshot) -> Listing {

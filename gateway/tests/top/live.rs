@@ -60,7 +60,7 @@ async fn three_keys_and_a_signal_end_it_and_no_other_key_does() {
             top.is_taken();
             top.shows("a rank", |text| text.contains("0/4"));
             top.press("x \x1b[A\r");
-            // Keys are taken in order: once this is drawn, the others were looked at.
+            // Drawn by the thread that looks at keys, after them.
             top.resize(70, 24);
             top.shows("another width", |text| {
                 text.lines().next().is_some_and(|line| line.len() == 70)
