@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::gate::whole;
 use super::histogram::Histogram;
+use super::named::whole;
+use super::policy::{Class, Queue};
 use crate::scrape::exposition::{Page, Sample};
 
 const PREFIX: &str = "dynamo_frontend_";
@@ -25,6 +26,8 @@ pub struct Front {
     pub duration: Histogram,
     /// Its workers, by id.
     pub workers: Vec<Member>,
+    /// What its policy holds, by model: none without a policy or before a request.
+    pub queues: Vec<Queue>,
 }
 
 /// A worker, as the frontend sees it.
@@ -91,6 +94,7 @@ impl Front {
             .map(|(id, it)| Member { id, ..it })
             .collect();
         front.workers.sort_by_key(|worker| numbered(&worker.id));
+        front.queues = Queue::all(page, PREFIX);
         any.then_some(front)
     }
 
@@ -106,6 +110,14 @@ impl Front {
             _ => return false,
         }
         true
+    }
+
+    /// Requests that its policy refused, so that clients were told.
+    #[must_use]
+    pub fn refused_by_policy(&self) -> u64 {
+        let queues = self.queues.iter().filter(|queue| !queue.observes);
+        let classes = queues.flat_map(|queue| &queue.classes);
+        classes.map(Class::refusals).fold(0, u64::saturating_add)
     }
 
     /// How many ended so.

@@ -8,9 +8,12 @@
 //! | part | what it holds |
 //! | --- | --- |
 //! | [`histogram`] | buckets, and quantiles of what is in them |
+//! | `named` | the samples of one server on its page |
+//! | [`policy`] | a policy, as the metrics of its server tell it |
 //! | [`gate`] | a worker, as its metrics tell it |
 //! | [`front`] | a frontend, as its metrics tell it |
 //! | [`reading`] | all of it at one moment |
+//! | [`refusals`] | refusals by reason, whoever refused |
 //! | [`snapshot`] | what is shown, from readings of the last half minute |
 //! | [`decisions`] | the last decisions, kept while somebody looks |
 //! | [`live`] | one sampler for all who look |
@@ -21,7 +24,10 @@ pub mod front;
 pub mod gate;
 pub mod histogram;
 pub mod live;
+mod named;
+pub mod policy;
 pub mod reading;
+pub mod refusals;
 pub mod serve;
 pub mod snapshot;
 

@@ -14,6 +14,7 @@ use super::decisions::Decision;
 use super::gate::Gate;
 use super::histogram::Histogram;
 use super::reading::Reading;
+use super::refusals::{Counted, Refusals};
 
 /// What rates are taken over.
 pub const PACE: Duration = Duration::from_secs(3);
@@ -111,19 +112,6 @@ pub enum Counts {
     Promise,
 }
 
-/// Refusals for one reason.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Refusals {
-    /// The reason, as metrics have it.
-    pub reason: String,
-    /// Whether it was carried out, and not only counted.
-    pub carried_out: bool,
-    /// Since the start.
-    pub total: u64,
-    /// Lately.
-    pub per_second: f64,
-}
-
 /// Readings of the last while.
 #[derive(Clone, Debug, Default)]
 pub struct History(VecDeque<(Duration, Reading)>);
@@ -212,9 +200,25 @@ fn snapshot(now: Duration, pace: &Span, window: &Span, decisions: Vec<Decision>)
         concurrency: concurrency(pace),
         quality: quality(pace, window),
         refusals: refusals(pace),
-        reading: window.now.clone(),
+        reading: shown(window),
         decisions,
     }
+}
+
+/// The newest reading, with how long each class waited lately.
+fn shown(window: &Span) -> Reading {
+    let mut now = window.now.clone();
+    for queue in now.front.iter_mut().flat_map(|front| &mut front.queues) {
+        let before = window.then.front.iter().flat_map(|front| &front.queues);
+        let before = before.clone().find(|before| before.model == queue.model);
+        for class in &mut queue.classes {
+            let before = before.iter().flat_map(|queue| &queue.classes);
+            let before = before.clone().find(|before| before.name == class.name);
+            let waits = before.map(|before| class.waits.since(&before.waits));
+            class.wait = waits.and_then(|waits| waits.quantiles([0.5, 0.99, 0.999]));
+        }
+    }
+    now
 }
 
 fn gpu(reading: &Reading) -> Gpu {
@@ -258,6 +262,9 @@ fn concurrency(pace: &Span) -> Concurrency {
         let classes = gate.policy.iter().flat_map(|policy| &policy.classes);
         sum.held += classes.map(|class| class.held).sum::<u64>();
     }
+    let queues = pace.now.front.iter().flat_map(|front| &front.queues);
+    let classes = queues.flat_map(|queue| &queue.classes);
+    sum.held += classes.map(|class| class.held).sum::<u64>();
     let admitted = pace.grown(|gate| gate.total(|lane| lane.direct + lane.from_queue));
     sum.admitted_per_second = pace.per_second(admitted);
     // What clients of a frontend see is what counts there: its workers may refuse
@@ -302,7 +309,7 @@ fn quality(pace: &Span, window: &Span) -> Quality {
     let mut quality = Quality {
         first_token: first_token.and_then(|first| first.quantiles([0.5, 0.99, 0.999])),
         queue_wait: waits.quantiles([0.5, 0.99, 0.999]),
-        queue_waits: super::gate::whole(waits.count()),
+        queue_waits: super::named::whole(waits.count()),
         ..Quality::default()
     };
     if window.now.front.is_some() {
@@ -364,64 +371,19 @@ fn share(of: u64, others: u64) -> Option<f64> {
 }
 
 fn refusals(pace: &Span) -> Vec<Refusals> {
-    let mut all: BTreeMap<(String, bool), [u64; 2]> = BTreeMap::new();
-    let mut add = |reason: &str, carried_out: bool, [total, lately]: [u64; 2]| {
-        let sum = all.entry((reason.to_owned(), carried_out)).or_default();
-        sum[0] += total;
-        sum[1] += lately;
-    };
-    if let Some(front) = &pace.now.front {
-        let lately = pace.grown_front(|front| front.outcome("rejected"));
-        add(
-            "every_worker_overloaded",
-            true,
-            [front.outcome("rejected"), lately],
-        );
+    let fronts = pace.then.front.as_ref().zip(pace.now.front.as_ref());
+    let mut lately = Counted::default();
+    for (then, now) in pace.gates() {
+        lately.add(&Counted::of_gate(now).since(&Counted::of_gate(then)));
     }
-    type Count = fn(&Gate) -> u64;
-    let of_gate: [(&str, Count); 2] = [
-        ("rank_full", |gate| gate.total(|lane| lane.rejected_rank)),
-        ("worker_full", |gate| {
-            gate.total(|lane| lane.rejected_worker)
-        }),
-    ];
-    for (reason, count) in of_gate.iter().filter(|_| !pace.now.gates.is_empty()) {
-        let total = pace.now.gates.iter().map(count).sum();
-        add(reason, true, [total, pace.grown(count)]);
+    if let Some((then, now)) = fronts {
+        lately.add(&Counted::of_front(now).since(&Counted::of_front(then)));
     }
-    for gate in &pace.now.gates {
-        if let Some(policy) = &gate.policy {
-            for (reason, total) in policy.classes.iter().flat_map(|class| &class.refused) {
-                add(reason, !policy.observes, [*total, 0]);
-            }
-        }
-    }
-    let mut all: Vec<Refusals> = all
-        .into_iter()
-        .map(|((reason, carried_out), [total, mut lately])| {
-            if !["every_worker_overloaded", "rank_full", "worker_full"].contains(&reason.as_str()) {
-                lately = pace.grown(|gate| of_policy(gate, &reason));
-            }
-            Refusals {
-                carried_out,
-                total,
-                per_second: pace.per_second(lately),
-                reason,
-            }
-        })
-        .collect();
-    all.sort_by(|one, other| {
-        other
-            .carried_out
-            .cmp(&one.carried_out)
-            .then(other.total.cmp(&one.total))
-    });
-    all
-}
-
-fn of_policy(gate: &Gate, reason: &str) -> u64 {
-    let classes = gate.policy.iter().flat_map(|policy| &policy.classes);
-    classes.filter_map(|class| class.refused.get(reason)).sum()
+    let mut all = Counted::default();
+    let gates = pace.now.gates.iter().map(Counted::of_gate);
+    let front = pace.now.front.iter().map(Counted::of_front);
+    gates.chain(front).for_each(|one| all.add(&one));
+    all.shown(|reason| pace.per_second(lately.count(reason)))
 }
 
 #[cfg(test)]

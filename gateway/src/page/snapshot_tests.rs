@@ -161,3 +161,52 @@ fn a_frontend_counts_what_its_clients_got() {
     assert_eq!(json["front"]["in_flight"], 9);
     assert_eq!(json["quality"]["counts"], "answered");
 }
+
+#[test]
+fn a_frontends_policy_has_its_own_reasons_and_how_long_each_class_waited() {
+    let page = |refused: u64, waits: u64, observes: u8| {
+        let text = format!(
+            "dynamo_frontend_requests_total{{outcome=\"rejected\"}} {}\n\
+             dynamo_frontend_policy_observes{{model=\"m\"}} {observes}\n\
+             dynamo_frontend_policy_held_count{{model=\"m\",class=\"gold\"}} 5\n\
+             dynamo_frontend_policy_decision_total{{model=\"m\",class=\"gold\",decision=\"refused\",reason=\"queue_timeout\"}} {refused}\n\
+             dynamo_frontend_policy_wait_seconds_bucket{{model=\"m\",class=\"gold\",le=\"1\"}} 0\n\
+             dynamo_frontend_policy_wait_seconds_bucket{{model=\"m\",class=\"gold\",le=\"2\"}} {waits}\n\
+             dynamo_frontend_policy_wait_seconds_bucket{{model=\"m\",class=\"gold\",le=\"+Inf\"}} {waits}\n",
+            refused + 10
+        );
+        Reading::of(&read(&text))
+    };
+    let mut history = History::default();
+    history.observe(at(0), page(4, 6, 0), Vec::new());
+    let shown = history.observe(at(3), page(10, 9, 0), Vec::new());
+    assert_eq!(shown.concurrency.held, 5);
+    assert_eq!(shown.concurrency.refused_per_second, 2.0);
+    let reasons = |shown: &Snapshot| -> Vec<(String, bool, u64, f64)> {
+        let told = shown.refusals.iter();
+        told.map(|it| (it.reason.clone(), it.carried_out, it.total, it.per_second))
+            .collect()
+    };
+    // What the policy refused is not told a second time as refused by the workers.
+    assert_eq!(
+        reasons(&shown),
+        [
+            ("every_worker_overloaded".to_owned(), true, 10, 0.0),
+            ("queue_timeout".to_owned(), true, 10, 2.0)
+        ]
+    );
+    let class = &shown.reading.front.as_ref().unwrap().queues[0].classes[0];
+    let [p50, p99, _] = class.wait.unwrap();
+    assert_eq!((p50, (p99 * 100.0).round()), (1.5, 199.0));
+    let json = serde_json::to_value(&shown).unwrap();
+    assert_eq!(json["front"]["queues"][0]["classes"][0]["held"], 5);
+
+    let mut history = History::default();
+    history.observe(at(0), page(4, 6, 1), Vec::new());
+    let shown = history.observe(at(3), page(10, 9, 1), Vec::new());
+    assert_eq!(
+        reasons(&shown)[1],
+        ("queue_timeout".to_owned(), false, 10, 2.0)
+    );
+    assert_eq!(reasons(&shown)[0].2, 20);
+}

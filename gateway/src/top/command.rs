@@ -4,23 +4,19 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
-use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
-use tokio::sync::mpsc;
-use tokio::time::sleep;
+use ratatui::{DefaultTerminal, Terminal};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::draw::draw;
-use super::watch::Watch;
+use super::draw::{View, draw};
+use super::keys::{self, Seen};
+use super::say::server;
+use super::watch::{Watch, WatchError};
 use crate::cli::failure::Failure;
 use crate::cli::output::print;
 use crate::cli::values::seconds;
-use crate::page::Snapshot;
 use crate::scrape::page::PageUrl;
-
-/// How often keys are looked for.
-const KEYS: Duration = Duration::from_millis(100);
 
 /// Columns and lines of a frame that goes to no terminal. Empty lines are left out.
 const WIDTH: u16 = 120;
@@ -48,53 +44,91 @@ pub struct TopArgs {
     pub once: bool,
 }
 
-/// Shows the servers until `q`, Esc, Ctrl-C or `stop`.
+/// Shows the servers until `q`, Esc, Ctrl-C or `stop`, and leaves the terminal as it was.
 ///
 /// # Errors
-/// Standard output is no terminal and `--once` was not given; or, with `--once`, a
-/// server that does not answer.
+/// Standard output is no terminal and `--once` was not given; the terminal fails; or,
+/// with `--once`, a server that does not answer.
 pub async fn run(args: &TopArgs, stop: &CancellationToken) -> Result<(), Failure> {
-    let urls: Vec<String> = args.urls.iter().map(ToString::to_string).collect();
-    let of = urls.join(", ");
     let mut watch = Watch::new(&args.urls)?;
+    let urls: Vec<String> = args.urls.iter().map(ToString::to_string).collect();
+    let servers: Vec<&str> = urls.iter().map(|url| server(url)).collect();
+    let view = View {
+        of: servers.join(", "),
+        interval: args.interval,
+        shown: None,
+        age: None,
+        trouble: None,
+    };
     if args.once {
-        return once(&mut watch, &of, args.interval).await;
+        return once(&mut watch, view).await;
     }
     if !io::stdout().is_terminal() {
         return Err(Failure::usage(
             "this is no terminal: --once prints one frame as text",
         ));
     }
-    let (mut keys, _pressing) = pressed();
-    let mut terminal = ratatui::init();
-    let result = async {
-        let mut last: Option<Snapshot> = None;
-        loop {
-            let (shown, trouble) = watch.read().await;
-            last = shown.or(last);
-            let trouble = trouble.map(|trouble| trouble.to_string());
-            terminal.draw(|frame| draw(frame, &of, last.as_ref(), trouble.as_deref()))?;
-            tokio::select! {
-                () = sleep(args.interval) => {}
-                () = stop.cancelled() => return Ok(()),
-                _ = keys.recv() => return Ok(()),
-            }
-        }
-    };
-    let result: io::Result<()> = result.await;
+    let terminal = ratatui::try_init()?;
+    let result = follow(&mut watch, view, terminal, stop).await;
     ratatui::restore();
     Ok(result?)
 }
 
-async fn once(watch: &mut Watch, of: &str, interval: Duration) -> Result<(), Failure> {
+/// Draws at once, after each look, and whenever the terminal has another size.
+async fn follow(
+    watch: &mut Watch,
+    mut view: View,
+    mut terminal: DefaultTerminal,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let (mut keys, _looking) = keys::watch();
+    let (mut wait, mut told) = (Duration::ZERO, None::<Instant>);
+    loop {
+        let pause = sleep(wait);
+        let look = async {
+            pause.await;
+            watch.read().await
+        };
+        tokio::pin!(look);
+        let (shown, trouble) = loop {
+            terminal.draw(|frame| draw(frame, &view))?;
+            tokio::select! {
+                read = &mut look => break read,
+                () = stop.cancelled() => return Ok(()),
+                event = keys.recv() => match event {
+                    Some(Seen::Resized) => {}
+                    Some(Seen::Leave) | None => return Ok(()),
+                    Some(Seen::Failed(error)) => return Err(error),
+                },
+            }
+        };
+        if shown.is_some() {
+            (view.shown, told) = (shown, Some(Instant::now()));
+            view.age = None;
+        } else {
+            view.age = told.map(|told| told.elapsed());
+        }
+        view.trouble = said(&trouble);
+        wait = view.interval;
+    }
+}
+
+/// All that is wrong, in one line.
+fn said(trouble: &[WatchError]) -> Option<String> {
+    let texts: Vec<String> = trouble.iter().map(ToString::to_string).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+async fn once(watch: &mut Watch, mut view: View) -> Result<(), Failure> {
     watch.read().await;
-    sleep(interval).await;
+    sleep(view.interval).await;
     let (shown, trouble) = watch.read().await;
-    if let Some(trouble) = trouble {
+    if let Some(trouble) = trouble.into_iter().next() {
         return Err(trouble.into());
     }
+    view.shown = shown;
     let mut terminal = Terminal::new(TestBackend::new(WIDTH, HEIGHT))?;
-    terminal.draw(|frame| draw(frame, of, shown.as_ref(), None))?;
+    terminal.draw(|frame| draw(frame, &view))?;
     let buffer = terminal.backend().buffer();
     let lines = buffer.content.chunks(usize::from(buffer.area.width));
     let text: Vec<String> = lines
@@ -109,32 +143,4 @@ async fn once(watch: &mut Watch, of: &str, interval: Duration) -> Result<(), Fai
         .collect();
     print(&(text.join("\n") + "\n"))?;
     Ok(())
-}
-
-/// Tells when somebody wants to leave. The thread that looks ends soon after its guard.
-fn pressed() -> (mpsc::Receiver<()>, tokio_util::sync::DropGuard) {
-    let (tell, told) = mpsc::channel(1);
-    let over = CancellationToken::new();
-    let guard = over.clone().drop_guard();
-    std::thread::spawn(move || {
-        while !over.is_cancelled() {
-            if !matches!(event::poll(KEYS), Ok(true)) {
-                continue;
-            }
-            let leaves = match event::read() {
-                Ok(Event::Key(key)) => {
-                    let ctrl_c = key.code == KeyCode::Char('c')
-                        && key.modifiers.contains(KeyModifiers::CONTROL);
-                    ctrl_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
-                }
-                Ok(_) => false,
-                Err(_) => true,
-            };
-            if leaves {
-                let _ = tell.blocking_send(());
-                return;
-            }
-        }
-    });
-    (told, guard)
 }

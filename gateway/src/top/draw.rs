@@ -1,318 +1,199 @@
-//! A snapshot as a frame. Pure: the same snapshot always looks the same.
+//! What is known as a frame. Pure: the same view always looks the same.
+
+use std::time::Duration;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Cell, Paragraph, Row, Table};
+use ratatui::widgets::{Block, Borders, Paragraph, Row, Table, Wrap};
 
+use super::axes::{Axis, axes};
+use super::fit::{columns, count, cut, flow, heights};
+use super::tables::{Listing, tables};
 use crate::page::Snapshot;
-use crate::page::gate::Gate;
-use crate::page::snapshot::Counts;
 
-/// Columns of a bar.
-const BAR: u64 = 5;
+/// Where the three axes stand side by side; in less room they are a few lines of text.
+const WIDE: u16 = 66;
+const HIGH: u16 = 18;
 
-/// What a line says beside its name.
-type Pairs = Vec<(String, String)>;
+/// How one leaves.
+const LEAVE: &str = "q leaves";
 
-/// Draws what is known, or why nothing is, below a line that says whose it is.
-pub fn draw(frame: &mut Frame, of: &str, shown: Option<&Snapshot>, trouble: Option<&str>) {
-    let [title, rest] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(frame.area());
+/// What is known of the servers.
+#[derive(Debug)]
+pub struct View {
+    /// Whose it is.
+    pub of: String,
+    /// How often they are asked.
+    pub interval: Duration,
+    /// The newest that they told.
+    pub shown: Option<Snapshot>,
+    /// How old that is, if they told nothing when they were asked last.
+    pub age: Option<Duration>,
+    /// Why some told nothing.
+    pub trouble: Option<String>,
+}
+
+/// Draws it, below a line that says whose it is, into a frame of any size.
+pub fn draw(frame: &mut Frame, view: &View) {
+    let trouble = trouble(view, frame.area().width);
+    let troubled = u16::try_from(trouble.len()).unwrap_or(u16::MAX);
+    let lines = [
+        Constraint::Length(1),
+        Constraint::Length(troubled),
+        Constraint::Min(0),
+    ];
+    let [top, below, rest] = Layout::vertical(lines).areas(frame.area());
+    frame.render_widget(title(view, usize::from(top.width)), top);
+    let red = Style::new().fg(Color::Red);
+    let trouble: Vec<Line> = trouble.into_iter().map(Line::from).collect();
+    frame.render_widget(Paragraph::new(trouble).style(red), below);
+    match &view.shown {
+        Some(shown) => body(frame, rest, shown),
+        None => nothing(frame, rest, view),
+    }
+}
+
+fn title(view: &View, width: usize) -> Line<'static> {
+    let name = "tidegate top";
+    let room = width.saturating_sub(count(name) + count(LEAVE) + 4);
+    let of = cut(&view.of, room);
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let mut line = vec![Span::styled("tidegate top", bold), format!("  {of}").into()];
-    if let Some(trouble) = trouble {
-        line.push(Span::styled(
-            format!("  {trouble}"),
-            Style::new().fg(Color::Red),
-        ));
-    }
-    frame.render_widget(Line::from(line), title);
-    if let Some(shown) = shown {
-        body(frame, rest, shown);
-    }
+    Line::from(vec![
+        Span::styled(name, bold),
+        Span::raw(format!("  {of:room$}  {LEAVE}")),
+    ])
+}
+
+/// What is wrong, in at most three lines.
+fn trouble(view: &View, width: u16) -> Vec<String> {
+    let Some(trouble) = &view.trouble else {
+        return Vec::new();
+    };
+    let text = match view.age.filter(|_| view.shown.is_some()) {
+        Some(age) => format!("this is {} s old: {trouble}", age.as_secs()),
+        None => trouble.clone(),
+    };
+    let words = text.split(' ').map(str::to_owned);
+    let mut lines = flow(words, " ", usize::from(width));
+    lines.truncate(3);
+    lines
+}
+
+/// Says what to do where there is nothing to show.
+fn nothing(frame: &mut Frame, area: Rect, view: &View) {
+    let text = match view.trouble {
+        None => "Asking.".to_owned(),
+        Some(_) => format!(
+            "\nNothing is shown until a worker or a frontend answers. It is asked again every \
+             {:?}.\n\n--url says where one is, or where its metrics are: --admin-listen moves \
+             them. Without a command, `tidegate` is a demo, with a frontend on port 8080 and \
+             workers on 8100 and 8101.",
+            view.interval
+        ),
+    };
+    frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
 }
 
 fn body(frame: &mut Frame, area: Rect, shown: &Snapshot) {
-    let (workers, ranks, refusals, classes) = (
-        workers(shown),
-        ranks(shown),
-        refusals(shown),
-        classes(shown),
-    );
-    let tables = [workers, ranks, classes, refusals].into_iter().flatten();
-    let tables: Vec<(Table, u16)> = tables.collect();
-    let heights = tables.iter().map(|(_, rows)| Constraint::Length(rows + 3));
-    let heights = std::iter::once(Constraint::Length(9))
-        .chain(heights)
-        .chain([Constraint::Min(0)]);
-    let areas = Layout::vertical(heights).split(area);
-    axes(frame, areas[0], shown);
-    for ((table, _), area) in tables.iter().zip(&areas[1..]) {
-        frame.render_widget(table, *area);
+    let (axes, tables) = (axes(shown), tables(shown));
+    let wide = area.width >= WIDE && area.height >= HIGH;
+    let compact = match wide {
+        true => Vec::new(),
+        false => text(&axes, usize::from(area.width)),
+    };
+    let lines = match wide {
+        true => 1 + axes.iter().map(|axis| axis.pairs.len()).max().unwrap_or(0),
+        // Tables have the other half.
+        false => compact.len().min(usize::from(area.height.div_ceil(2))),
+    };
+    let lines = u16::try_from(lines).unwrap_or(u16::MAX).min(area.height);
+    let wanted: Vec<u16> = tables
+        .iter()
+        .map(|table| u16::try_from(table.rows.len() + 2).unwrap_or(u16::MAX))
+        .collect();
+    let heights = heights(&wanted, area.height - lines);
+    let all = std::iter::once(lines).chain(heights);
+    let areas = Layout::vertical(all.map(Constraint::Length)).split(area);
+    match wide {
+        true => side_by_side(frame, areas[0], &axes),
+        false => {
+            let lines: Vec<Line> = compact.into_iter().map(Line::from).collect();
+            frame.render_widget(Paragraph::new(lines), areas[0]);
+        }
+    }
+    for (table, area) in tables.iter().zip(&areas[1..]) {
+        if area.height > 0 {
+            frame.render_widget(listing(table, *area), *area);
+        }
     }
 }
 
-fn axes(frame: &mut Frame, area: Rect, shown: &Snapshot) {
-    let areas: [Rect; 3] = Layout::horizontal([Constraint::Ratio(1, 3); 3]).areas(area);
-    let axes = [
-        ("GPU saturation", gpu(shown)),
-        ("Concurrency saturation", concurrency(shown)),
-        ("Quality of service", quality(shown)),
-    ];
-    for ((title, pairs), area) in axes.into_iter().zip(areas) {
-        let block = Block::bordered().title(title);
-        let width = usize::from(block.inner(area).width);
-        let lines: Vec<Line> = pairs
-            .iter()
-            .map(|(name, value)| pair(name, value, width))
-            .collect();
-        frame.render_widget(Paragraph::new(lines).block(block), area);
+/// The axes without their titles.
+fn text(axes: &[Axis], width: usize) -> Vec<String> {
+    let pairs = axes.iter().flat_map(|axis| &axis.pairs);
+    let texts = pairs.map(|(name, value)| format!("{name} {value}"));
+    flow(texts, "  ", width)
+}
+
+fn side_by_side(frame: &mut Frame, area: Rect, axes: &[Axis; 3]) {
+    let areas: [Rect; 3] = Layout::horizontal([Constraint::Ratio(1, 3); 3])
+        .spacing(2)
+        .areas(area);
+    for (axis, area) in axes.iter().zip(areas) {
+        let width = usize::from(area.width);
+        let lines: Vec<Line> = match axis.unknown {
+            Some(unknown) => vec![Line::from(format!("not known: {unknown}"))],
+            None => axis.pairs.iter().map(|pair| spread(pair, width)).collect(),
+        };
+        let text = Paragraph::new(lines).wrap(Wrap { trim: true });
+        frame.render_widget(text.block(titled(axis.title.to_owned())), area);
     }
 }
 
-/// A name on the left and a value on the right.
-fn pair(name: &str, value: &str, width: usize) -> Line<'static> {
-    let room = width.saturating_sub(name.chars().count() + 1);
+/// A name on the left and its value on the right.
+fn spread((name, value): &(String, String), width: usize) -> Line<'static> {
+    let room = width.saturating_sub(count(name) + 1);
     Line::from(format!("{name} {value:>room$}"))
 }
 
-fn gpu(shown: &Snapshot) -> Pairs {
-    if shown.gpu.unknown.is_some() {
-        let said = [
-            "not known: a worker reads it",
-            "with --policy; with",
-            "--policy-mode observe",
-            "nothing else changes",
-        ];
-        return said.map(|line| (line.to_owned(), String::new())).to_vec();
-    }
-    let shares = shown.gpu.shares.iter();
-    shares
-        .map(|(of, share)| (of.replace('_', " "), percent(Some(*share))))
-        .collect()
-}
-
-fn concurrency(shown: &Snapshot) -> Pairs {
-    let now = &shown.concurrency;
-    let mut pairs = vec![];
-    if !shown.reading.gates.is_empty() {
-        pairs.push(("running".to_owned(), of(now.running, now.running_limit)));
-        pairs.push(("waiting".to_owned(), of(now.waiting, now.waiting_limit)));
-        pairs.push(("queued".to_owned(), of(now.queued, now.queue_limit)));
-        pairs.push(("held by the policy".to_owned(), now.held.to_string()));
-    }
-    if let Some(front) = &shown.reading.front {
-        pairs.push(("in flight".to_owned(), front.in_flight.to_string()));
-    }
-    pairs.push(("received".to_owned(), rate(now.received_per_second)));
-    pairs.push(("refused".to_owned(), rate(now.refused_per_second)));
-    pairs
-}
-
-fn quality(shown: &Snapshot) -> Pairs {
-    let quality = &shown.quality;
-    let counted = match quality.counts {
-        Counts::Admitted => "admitted",
-        Counts::Answered => "answered",
-        Counts::Promise => "kept the promise",
-    };
-    let mut pairs = vec![
-        ("goodput".to_owned(), rate(quality.goodput)),
-        (counted.to_owned(), percent(quality.attainment)),
-    ];
-    for (name, told) in [
-        ("first token", quality.first_token),
-        ("queue wait", quality.queue_wait),
-    ] {
-        let each = ["p50", "p99", "p99.9"].into_iter().enumerate();
-        pairs.extend(
-            each.take(if name == "first token" { 3 } else { 2 })
-                .map(|(at, q)| (format!("{name} {q}"), seconds(told.map(|told| told[at])))),
-        );
-    }
-    pairs
-}
-
-fn workers(shown: &Snapshot) -> Option<(Table<'static>, u16)> {
-    let front = shown
-        .reading
-        .front
-        .as_ref()
-        .filter(|front| !front.workers.is_empty())?;
-    let rows = front.workers.iter().map(|worker| {
-        let refused = ["refused_worker", "refused_rank", "refused_class"];
-        let refused: u64 = refused.iter().map(|how| worker.result(how)).sum();
-        let over: Vec<String> = worker
-            .over
-            .iter()
-            .map(|(name, ranks)| format!("{name}: {ranks}"))
-            .collect();
-        let state = match over.is_empty() {
-            true => worker.state.clone(),
-            false => format!("{} ({})", worker.state, over.join(", ")),
+fn listing(table: &Listing, area: Rect) -> Table<'static> {
+    let room = usize::from(area.width);
+    let widths = |bars| {
+        let of = |at: usize| {
+            let rows = table.rows.iter().map(|row| count(&row[at].text(bars)));
+            rows.max().unwrap_or(0).max(count(table.names[at]))
         };
-        [
-            format!("{} {}", worker.id, worker.url),
-            state,
-            worker.blocks.to_string(),
-            worker.prefill_tokens.to_string(),
-            worker.result("answered").to_string(),
-            refused.to_string(),
-        ]
-    });
-    let names = [
-        "worker",
-        "state",
-        "KV blocks",
-        "prefill",
-        "answered",
-        "refused",
-    ];
-    Some(table("Workers", names, rows.collect()))
-}
-
-fn ranks(shown: &Snapshot) -> Option<(Table<'static>, u16)> {
-    let gates = &shown.reading.gates;
-    let lane = |gate: &Gate| -> Vec<[String; 8]> {
-        let name = |rank: &str| match gate.worker.as_str() {
-            "" => rank.to_owned(),
-            worker => format!("{worker} {rank}"),
-        };
-        let lines = gate.lanes.iter().map(|lane| {
-            let ranks = if lane.rank == "unspecified" {
-                gate.ranks
-            } else {
-                1
-            };
-            let refused = lane.rejected_rank + lane.rejected_worker;
-            [
-                match lane.rank.as_str() {
-                    "unspecified" => name("none"),
-                    rank => name(rank),
-                },
-                bar(lane.running, gate.limits.running * ranks),
-                bar(lane.waiting, gate.limits.waiting * ranks),
-                bar(lane.queued, gate.limits.queued * ranks),
-                lane.direct.to_string(),
-                lane.from_queue.to_string(),
-                refused.to_string(),
-                lane.cancelled.to_string(),
-            ]
-        });
-        lines.collect()
+        let wanted: Vec<usize> = (0..table.names.len()).map(of).collect();
+        columns(&wanted, room)
     };
-    let rows: Vec<_> = gates.iter().flat_map(lane).collect();
-    let names = [
-        "rank",
-        "running",
-        "waiting",
-        "queued",
-        "at once",
-        "via queue",
-        "refused",
-        "left",
-    ];
-    (!rows.is_empty()).then(|| table("Ranks", names, rows))
-}
-
-fn classes(shown: &Snapshot) -> Option<(Table<'static>, u16)> {
-    let policies = shown
-        .reading
-        .gates
-        .iter()
-        .filter_map(|gate| gate.policy.as_ref());
-    let rows = policies.flat_map(|policy| &policy.classes).map(|class| {
-        [
-            class.name.clone(),
-            class.held.to_string(),
-            rate(class.goodput),
-            percent(class.attainment),
-            seconds(class.first_token[1]),
-            class.admitted.to_string(),
-            class.refused.values().sum::<u64>().to_string(),
-        ]
+    let with = widths(true);
+    // Bars go before a column does.
+    let (bars, widths) = match with.len() == table.names.len() {
+        true => (true, with),
+        false => (false, widths(false)),
+    };
+    let shown = usize::from(area.height).saturating_sub(2);
+    let title = match table.rows.len() {
+        all if all > shown => format!("{}, {shown} of {all}", table.title),
+        _ => table.title.to_owned(),
+    };
+    let rows = table.rows.iter().take(shown).map(|row| {
+        let entries = row.iter().zip(&widths);
+        Row::new(entries.map(|(entry, width)| cut(&entry.text(bars), *width)))
     });
-    let rows: Vec<_> = rows.collect();
-    let names = [
-        "class",
-        "held",
-        "goodput",
-        "kept promise",
-        "token p99",
-        "admitted",
-        "refused",
-    ];
-    (!rows.is_empty()).then(|| table("Classes", names, rows))
-}
-
-fn refusals(shown: &Snapshot) -> Option<(Table<'static>, u16)> {
-    let rows = shown
-        .refusals
+    let names = Row::new(table.names.iter().copied().take(widths.len()));
+    let fixed = widths
         .iter()
-        .filter(|one| one.total > 0)
-        .map(|one| {
-            let only = if one.carried_out {
-                ""
-            } else {
-                " (only counted)"
-            };
-            let reason = format!("{}{only}", one.reason.replace('_', " "));
-            [reason, rate(one.per_second), one.total.to_string()]
-        });
-    let rows: Vec<_> = rows.collect();
-    (!rows.is_empty()).then(|| table("Refusals", ["reason", "lately", "since the start"], rows))
+        .map(|width| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX)));
+    Table::new(rows, fixed)
+        .header(names.style(Style::new().add_modifier(Modifier::BOLD)))
+        .block(titled(title))
 }
 
-fn table<const N: usize>(
-    title: &'static str,
-    names: [&'static str; N],
-    rows: Vec<[String; N]>,
-) -> (Table<'static>, u16) {
-    let count = u16::try_from(rows.len()).unwrap_or(u16::MAX - 3);
-    let head = Row::new(names.map(Cell::from)).style(Style::new().add_modifier(Modifier::BOLD));
-    let rows = rows.into_iter().map(|row| Row::new(row.map(Cell::from)));
-    let widths = (0..N).map(|at| {
-        if at == 0 {
-            Constraint::Fill(2)
-        } else {
-            Constraint::Fill(1)
-        }
-    });
-    let table = Table::new(rows, widths)
-        .header(head)
-        .block(Block::bordered().title(title));
-    (table, count)
-}
-
-/// A count out of its limit, and what share that is, rounded up.
-fn bar(count: u64, limit: u64) -> String {
-    let full = count.min(limit).saturating_mul(BAR).div_ceil(limit.max(1));
-    let bar: String = (0..BAR)
-        .map(|at| if at < full { '#' } else { '.' })
-        .collect();
-    format!("{bar} {}", of(count, limit))
-}
-
-fn of(count: u64, limit: u64) -> String {
-    format!("{count}/{limit}")
-}
-
-fn rate(per_second: f64) -> String {
-    format!("{per_second:.1}/s")
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or_else(|| "?".to_owned(), |share| format!("{:.0} %", share * 100.0))
-}
-
-fn seconds(seconds: Option<f64>) -> String {
-    match seconds {
-        None => "?".to_owned(),
-        Some(seconds) if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
-        Some(seconds) => format!("{seconds:.1} s"),
-    }
+fn titled(title: String) -> Block<'static> {
+    Block::new().borders(Borders::TOP).title(title)
 }
 
 #[cfg(test)]

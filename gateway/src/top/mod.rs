@@ -5,12 +5,22 @@
 //!
 //! | part | what it holds |
 //! | --- | --- |
-//! | [`draw`](mod@draw) | a snapshot as a frame |
+//! | `say` | numbers as they are said |
+//! | `fit` | what fits into a frame, in columns and lines |
+//! | `axes` | the three axes, as names and values |
+//! | `tables` | the tables, as rows |
+//! | [`draw`](mod@draw) | all of it as a frame |
 //! | `watch` | pages, read now and then |
+//! | `keys` | what happens at the terminal |
 //! | [`command`] | the command |
 
+mod axes;
 pub mod command;
 pub mod draw;
+mod fit;
+mod keys;
+mod say;
+mod tables;
 mod watch;
 
 pub use command::{TopArgs, run};

@@ -50,9 +50,9 @@ impl Watch {
         })
     }
 
-    /// Reads all of them. One that fails spoils nothing of the others: it is told
-    /// beside what they say.
-    pub(super) async fn read(&mut self) -> (Option<Snapshot>, Option<WatchError>) {
+    /// Reads all of them. Those that fail spoil nothing of the others: they are told
+    /// beside what these say. Cancelled, it has read nothing.
+    pub(super) async fn read(&mut self) -> (Option<Snapshot>, Vec<WatchError>) {
         let texts = self.pages.iter().map(async |(url, page)| {
             let reading = Reading::of(&exposition::read(&page.text(TIME).await?));
             match reading.is_empty() {
@@ -61,7 +61,7 @@ impl Watch {
             }
         });
         let read = join_all(texts).await;
-        let (mut all, mut trouble) = (Reading::default(), None);
+        let (mut all, mut trouble) = (Reading::default(), Vec::new());
         for (at, read) in read.into_iter().enumerate() {
             match read {
                 Ok(reading) => {
@@ -74,7 +74,7 @@ impl Watch {
                     }));
                     all.front = all.front.or(reading.front);
                 }
-                Err(error) => trouble = trouble.or(Some(error)),
+                Err(error) => trouble.push(error),
             }
         }
         let now = self.started.elapsed();

@@ -16,7 +16,7 @@ use tidegate_gateway::scrape::page::{Fetch, PageUrl};
 use tidegate_gateway::worker::{Worker, WorkerConfig};
 use tokio::time::{Instant, sleep};
 
-pub use gate::LONG;
+pub use gate::{LONG, soon};
 
 /// The silence after which workers of tests are taken for dead.
 pub const TTL: Duration = Duration::from_millis(600);
@@ -141,8 +141,7 @@ impl Front {
     }
 
     pub async fn page(&self) -> String {
-        let page: PageUrl = format!("{}/metrics", self.0.url()).parse().unwrap();
-        Fetch::new(page).unwrap().text(LONG).await.unwrap()
+        page(&self.0.url()).await
     }
 
     /// The value of one of NATS' series, by the end of its name.
@@ -173,6 +172,12 @@ impl Front {
             .await
             .0
     }
+}
+
+/// The metrics of a server.
+pub async fn page(url: &str) -> String {
+    let page: PageUrl = format!("{url}/metrics").parse().unwrap();
+    Fetch::new(page).unwrap().text(LONG).await.unwrap()
 }
 
 /// The value of a series in a page of metrics, or −1.

@@ -4,14 +4,14 @@
 #[allow(dead_code)]
 mod nats;
 #[path = "../cluster/support.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod support;
 
 use std::time::Duration;
 
 use nats::Nats;
 use support::{Front, engine_with, frontend_with, until, within, worker_with};
-use tidegate_gateway::cluster::SubscribeConfig;
+use tidegate_gateway::cluster::{NatsConfig, SubscribeConfig};
 use tidegate_gateway::engine::Engine;
 use tidegate_gateway::frontend::FrontendConfig;
 use tidegate_gateway::load::{Client, Planned};
@@ -19,29 +19,35 @@ use tidegate_gateway::monitor::Thresholds;
 use tidegate_gateway::worker::Worker;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-/// CPU time of this process so far.
+/// CPU time of a process so far, over the threads that it has.
 fn cpu(id: &str) -> Duration {
-    let said = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
-    let fields: Vec<&str> = said
-        .rsplit_once(')')
-        .unwrap()
-        .1
-        .split_whitespace()
-        .collect();
-    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-    Duration::from_millis(ticks * 10)
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
+    let times = threads.filter_map(|thread| {
+        let said = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        said.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(times.sum())
 }
+
+/// How often a worker looks at its load: the default, and the least that frontends need
+/// to agree.
+const LOOK: Duration = Duration::from_millis(250);
 
 struct Row {
     frontends: usize,
     workers: usize,
-    /// The longest that a frontend took to see what had changed.
-    agree: Duration,
+    /// How long the last frontend took to see each change, in order of length.
+    agree: Vec<Duration>,
+    /// Load events that all frontends heard, a second.
     heard: f64,
+    /// CPU time a second: of this process, and of NATS.
     ours: f64,
     nats: f64,
+    /// The first without NATS.
+    bare: Option<f64>,
 }
 
 async fn heard(fronts: &[Front]) -> f64 {
@@ -69,101 +75,142 @@ fn views(fronts: &[Front]) -> Vec<Vec<(String, bool)>> {
     fronts.iter().map(view).collect()
 }
 
+/// Workers, each with an engine and a client, and the frontends before them.
+struct Fleet {
+    all: Vec<(Engine, Worker)>,
+    fronts: Vec<Front>,
+    requests: Vec<JoinHandle<()>>,
+}
+
+impl Fleet {
+    /// Starts them, and waits until every frontend has every worker. Without NATS they
+    /// are told.
+    async fn start(frontends: usize, workers: usize, nats: Option<NatsConfig>) -> Self {
+        let mut all: Vec<(Engine, Worker)> = Vec::new();
+        for n in 0..workers {
+            let engine = engine_with(|config| config.ranks = 1).await;
+            let unused = nats::at(1);
+            let of = nats.clone().unwrap_or(unused);
+            let worker = worker_with(&engine, of, &format!("w{n}"), |config| {
+                let cluster = config.cluster.as_mut().unwrap();
+                cluster.member_ttl = Duration::from_secs(15);
+                cluster.load_interval = LOOK;
+                config.cluster.take_if(|_| nats.is_none());
+            });
+            all.push((engine, worker));
+        }
+        let urls: Vec<_> = all.iter().map(|(_, worker)| worker.url()).collect();
+        let change = |config: &mut FrontendConfig| {
+            if nats.is_none() {
+                let urls = urls.iter().map(|url| url.parse().unwrap());
+                *config = FrontendConfig::new(urls.collect());
+                config.monitor.scrape_interval = None;
+            }
+            config.health_interval = Duration::from_secs(1);
+            config.monitor.thresholds = Thresholds {
+                active_prefill_tokens: Some(500),
+                ..Thresholds::default()
+            };
+            config.cluster = nats.clone().map(|nats| SubscribeConfig {
+                allow: vec!["127.0.0.1".parse().unwrap()],
+                ..SubscribeConfig::new(nats)
+            });
+        };
+        let fronts: Vec<Front> = (0..frontends)
+            .map(|_| frontend_with(nats::at(1), change))
+            .collect();
+        for front in &fronts {
+            let what = format!("{workers} workers, all well");
+            within(Duration::from_secs(20), &what, async || {
+                front.well() == workers
+            })
+            .await;
+        }
+        let requests = all
+            .iter()
+            .map(|(_, worker)| tokio::spawn(ask(worker.url())));
+        Self {
+            requests: requests.collect(),
+            fronts,
+            all,
+        }
+    }
+
+    /// CPU time of this process in each second from now on.
+    async fn cpu(&self, time: Duration) -> f64 {
+        let (begun, ours) = (Instant::now(), cpu("self"));
+        sleep(time).await;
+        cpu("self").saturating_sub(ours).as_secs_f64() / begun.elapsed().as_secs_f64()
+    }
+
+    /// One worker after the other becomes busy and free again, by what it says alone: how
+    /// long the last frontend took to see it.
+    async fn agree(&self, rounds: usize) -> Vec<Duration> {
+        let mut took = Vec::new();
+        for (_, worker) in self.all.iter().cycle().take(rounds) {
+            let url = worker.url();
+            // A prompt that does not come to its end.
+            let mut prompt = Some(unfinished(worker).await);
+            for busy in [true, false] {
+                if !busy {
+                    prompt = None;
+                }
+                let changed = Instant::now();
+                let sees = |view: &Vec<(String, bool)>| view.contains(&(url.clone(), busy));
+                until("all see it", async || views(&self.fronts).iter().all(sees)).await;
+                took.push(changed.elapsed());
+            }
+            drop(prompt);
+            let all = views(&self.fronts);
+            assert!(
+                all.iter().all(|view| *view == all[0]),
+                "they disagree: {all:?}"
+            );
+        }
+        took.sort();
+        took
+    }
+
+    fn rest(&self) {
+        self.requests.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// What the worker has to do changes all the time, and with it what there is to say.
+async fn ask(url: String) {
+    let (client, target) = (Client::new("sim"), url.parse().unwrap());
+    let one = Planned {
+        at: Duration::ZERO,
+        prompt_tokens: 64,
+        output_tokens: 20,
+        rank: None,
+        leaves_after: None,
+    };
+    for at in 1_u64.. {
+        let _ = client.send(&target, &one, Instant::now()).await;
+        sleep(Duration::from_millis(100 + at * 37 % 300)).await;
+    }
+}
+
 async fn row(frontends: usize, workers: usize, rounds: usize, time: Duration) -> Row {
     let nats = Nats::start().await;
-    let mut all: Vec<(Engine, Worker)> = Vec::new();
-    for n in 0..workers {
-        let engine = engine_with(|config| config.ranks = 1).await;
-        let worker = worker_with(&engine, nats.config(), &format!("w{n}"), |config| {
-            let cluster = config.cluster.as_mut().unwrap();
-            cluster.member_ttl = Duration::from_secs(15);
-            // The default.
-            cluster.load_interval = Duration::from_millis(250);
-        });
-        all.push((engine, worker));
-    }
-    let change = |config: &mut FrontendConfig| {
-        config.health_interval = Duration::from_secs(1);
-        config.monitor.thresholds = Thresholds {
-            active_prefill_tokens: Some(500),
-            ..Thresholds::default()
-        };
-        config.cluster = Some(SubscribeConfig {
-            allow: vec!["127.0.0.1".parse().unwrap()],
-            ..SubscribeConfig::new(nats.config())
-        });
-    };
-    let fronts: Vec<Front> = (0..frontends)
-        .map(|_| frontend_with(nats.config(), change))
-        .collect();
-    for front in &fronts {
-        let what = format!("{workers} workers, all well");
-        within(Duration::from_secs(20), &what, async || {
-            front.well() == workers
-        })
-        .await;
-    }
-    // What each has to do changes all the time, and with it what there is to say.
-    let requests = all.iter().map(|(_, worker)| {
-        let target = worker.url().parse().unwrap();
-        tokio::spawn(async move {
-            let client = Client::new("sim");
-            let mut at = 0_u64;
-            loop {
-                let one = Planned {
-                    at: Duration::ZERO,
-                    prompt_tokens: 64,
-                    output_tokens: 20,
-                    rank: None,
-                    leaves_after: None,
-                };
-                let _ = client.send(&target, &one, Instant::now()).await;
-                at += 1;
-                sleep(Duration::from_millis(100 + at * 37 % 300)).await;
-            }
-        })
-    });
-    let requests: Vec<_> = requests.collect();
+    let fleet = Fleet::start(frontends, workers, Some(nats.config())).await;
     let pid = nats.id().to_string();
-    let (begun, before) = (Instant::now(), heard(&fronts).await);
-    let (ours, theirs) = (cpu("self"), cpu(&pid));
-    sleep(time).await;
+    let (before, theirs) = (heard(&fleet.fronts).await, cpu(&pid));
+    let begun = Instant::now();
+    let ours = fleet.cpu(time).await;
     let seconds = begun.elapsed().as_secs_f64();
-    let heard = (heard(&fronts).await - before) / seconds;
-    let ours = (cpu("self") - ours).as_secs_f64() / seconds;
-    let theirs = (cpu(&pid) - theirs).as_secs_f64() / seconds;
-    for one in &requests {
-        one.abort();
-    }
-    // A prompt that does not come to its end makes its worker busy by what it says alone.
-    let mut agree = Duration::ZERO;
-    for round in 0..rounds {
-        let worker = &all[round % workers].1;
-        let url = worker.url();
-        let mut prompt = Some(unfinished(worker).await);
-        for busy in [true, false] {
-            if !busy {
-                prompt = None;
-            }
-            let changed = Instant::now();
-            let sees = |view: &Vec<(String, bool)>| view.contains(&(url.clone(), busy));
-            until("all see it", async || views(&fronts).iter().all(sees)).await;
-            agree = agree.max(changed.elapsed());
-        }
-        drop(prompt);
-        let all = views(&fronts);
-        assert!(
-            all.iter().all(|view| *view == all[0]),
-            "they disagree: {all:?}"
-        );
-    }
+    let nats = cpu(&pid).saturating_sub(theirs).as_secs_f64() / seconds;
+    let heard = (heard(&fleet.fronts).await - before) / seconds;
+    fleet.rest();
     Row {
         frontends,
         workers,
-        agree,
+        agree: fleet.agree(rounds).await,
         heard,
         ours,
-        nats: theirs,
+        nats,
+        bare: None,
     }
 }
 
@@ -176,15 +223,23 @@ async fn unfinished(worker: &Worker) -> TcpStream {
     stream
 }
 
+const HEAD: &str = "| frontends | workers | agree: median, longest | longest ÷ load interval \
+    | events heard a second | CPU ÷ the same without NATS | CPU of NATS, an event heard |";
+
 fn shown(row: &Row) -> String {
+    let longest = row.agree.last().copied().unwrap_or_default();
+    let median = row.agree[row.agree.len() / 2];
+    let bare = row.bare.map(|bare| format!("{:.2}", row.ours / bare));
     format!(
-        "| {} | {} | {:.2} s | {:.0} | {:.1} % | {:.1} % |",
+        "| {} | {} | {:.2} s, {:.2} s | {:.1} | {:.0} | {} | {:.0} µs |",
         row.frontends,
         row.workers,
-        row.agree.as_secs_f64(),
+        median.as_secs_f64(),
+        longest.as_secs_f64(),
+        longest.as_secs_f64() / LOOK.as_secs_f64(),
         row.heard,
-        row.ours * 100.0,
-        row.nats * 100.0
+        bare.as_deref().unwrap_or("?"),
+        row.nats / row.heard * 1e6,
     )
 }
 
@@ -197,19 +252,31 @@ async fn frontends_agree_who_is_busy() {
     assert!(row.heard > 3.0 * 4.0, "{}", row.heard);
 }
 
-/// The table of CLUSTER.md.
+/// The table of CLUSTER.md, in a minute and a half: what is done is said on standard error.
 #[tokio::test(flavor = "multi_thread")]
 async fn figures() {
     if std::env::var_os("TIDEGATE_CLUSTER_FIGURES").is_none() {
         println!("SKIPPED: .ci/cluster-figures measures");
         return;
     }
-    let head = "frontends | workers | agree within | events heard a second | CPU, this process | CPU, NATS";
-    println!("| {head} |\n| --- | --- | --- | --- | --- | --- |");
+    let begun = Instant::now();
+    let say = |what: &str| eprintln!("{:3.0} s: {what}", begun.elapsed().as_secs_f64());
+    println!("{HEAD}\n{}", "| --- ".repeat(7) + "|");
     for frontends in [1, 3] {
-        for workers in [5, 10, 20] {
-            let row = row(frontends, workers, 40, Duration::from_secs(10)).await;
+        for workers in [5, 20] {
+            let what = format!("{frontends} frontends, {workers} workers");
+            say(&format!("{what}, without NATS"));
+            let fleet = Fleet::start(frontends, workers, None).await;
+            let bare = fleet.cpu(Duration::from_secs(5)).await;
+            fleet.rest();
+            drop(fleet);
+            say(&format!("{what}, over NATS"));
+            let row = Row {
+                bare: Some(bare),
+                ..row(frontends, workers, 20, Duration::from_secs(5)).await
+            };
             println!("{}", shown(&row));
         }
     }
+    say("done");
 }

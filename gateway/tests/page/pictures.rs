@@ -23,19 +23,25 @@ async fn the_page_under_load() {
     // A minute of it in the charts, and a moment in which something is refused.
     tokio::time::sleep(Duration::from_secs(62)).await;
     let refuses = "return parseFloat(document.querySelector('#concurrency-legend .bad').textContent.match(/[\\d.]+/)) > 1";
-    for (name, scheme, width, height) in [
-        ("page-light", "light", 1180, 1400),
-        ("page-dark", "dark", 1180, 1400),
-        ("page-phone", "light", 390, 1400),
+    // Each ends below a section, so that nothing is cut.
+    for (name, scheme, width, last) in [
+        ("page-light", "light", 1180, "#refusals"),
+        ("page-dark", "dark", 1180, "#refusals"),
+        ("page-phone", "light", 390, ".axes"),
     ] {
         browser.prefers(scheme).await;
-        browser.size(width, height).await;
+        browser.size(width, 1400).await;
         let start = tokio::time::Instant::now();
         while browser.script(refuses).await != Value::Bool(true)
             && start.elapsed() < Duration::from_secs(30)
         {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
+        let end = format!(
+            "return Math.ceil(document.querySelector('{last}').getBoundingClientRect().bottom) + 8"
+        );
+        let height = browser.script(&end).await.as_u64().unwrap();
+        browser.size(width, u32::try_from(height).unwrap()).await;
         let png = browser.client.screenshot().await.unwrap();
         std::fs::write(folder.join(format!("{name}.png")), png).unwrap();
     }

@@ -9,9 +9,11 @@ use tidegate_gateway::frontend::{Frontend, FrontendConfig};
 use tidegate_gateway::load::{Arrivals, Client, Load, Mix, Target, play};
 use tidegate_gateway::page::Reading;
 use tidegate_gateway::page::gate::Lane;
+use tidegate_gateway::policy::PolicyConfig;
 use tidegate_gateway::scrape::exposition::read;
 use tidegate_gateway::scrape::page::Fetch;
 use tidegate_gateway::worker::{Worker, WorkerConfig};
+use tidegate_policy::file;
 use tokio_util::sync::CancellationToken;
 
 use super::browser::Browser;
@@ -221,6 +223,61 @@ async fn a_worker_that_is_started_again_is_followed_and_its_counts_begin_anew() 
         .until("back", connection, |text| *text == "Live")
         .await;
     drop(again);
+    browser.close().await;
+}
+
+/// Whoever waits at the frontend is let in within half a second, or not at all.
+const HOLDS: &str = r#"
+default_class = "silver"
+[[class]]
+name = "silver"
+first_token_ms = 600000
+queue_timeout_ms = 500
+[[class]]
+name = "gold"
+first_token_ms = 600000
+queue_timeout_ms = 60000
+"#;
+
+#[tokio::test]
+async fn a_frontend_shows_who_is_held_how_long_they_wait_and_whom_its_policy_refused() {
+    let stack = Stack::start(simulated(2, 4, 1.0), |config| {
+        config.settings = limits(4, 4, 0);
+    })
+    .await;
+    let mut config = FrontendConfig::new(vec![stack.worker.url().parse().unwrap()]);
+    config.policy = Some(PolicyConfig::new(file::parse(HOLDS).unwrap()));
+    let front = Frontend::start(config).unwrap();
+    let browser = Browser::start(1200, 900).await;
+    browser.open(&format!("{}/tidegate/", front.url())).await;
+    let (stop, playing) = traffic(&front.url());
+    // Held, waited, admitted, refused: each more than nothing at some time.
+    for (cell, what) in [(1, "held"), (2, "waited"), (4, "admitted"), (5, "refused")] {
+        let script = format!(
+            "return [...document.querySelectorAll('#queues tbody tr')].find(row => \
+             row.cells[0].textContent == 'sim, silver')?.cells[{cell}].textContent ?? ''"
+        );
+        browser
+            .until(what, &script, |text| {
+                !["", "0", "–"].contains(&text.as_str().unwrap_or(""))
+            })
+            .await;
+    }
+    let gold = "return [...document.querySelectorAll('#queues tbody tr')].find(row => \
+        row.cells[0].textContent == 'sim, gold')?.innerText.split(/\\s+/).join(' ')";
+    let text = browser.script(gold).await;
+    assert_eq!(text, "sim, gold 0 – – 0 0");
+    let reasons = "return document.getElementById('refusals').innerText";
+    browser
+        .until("says why", reasons, |text| {
+            text.as_str()
+                .is_some_and(|text| text.contains("held too long"))
+        })
+        .await;
+    stop.cancel();
+    playing.await.unwrap();
+    let none: [String; 0] = [];
+    assert_eq!(browser.console().await, none);
     browser.close().await;
 }
 

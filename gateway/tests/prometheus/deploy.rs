@@ -24,6 +24,15 @@ const RULES_TEST: &str = concat!(
 );
 const DASHBOARD: &str = include_str!("../../deploy/grafana/tidegate.json");
 
+/// Whoever waits at the frontend is let in soon, or not at all.
+const HOLDS: &str = r#"
+default_class = "silver"
+[[class]]
+name = "silver"
+first_token_ms = 600000
+queue_timeout_ms = 500
+"#;
+
 /// What `promtool` says, and whether it is content.
 fn promtool(arguments: &[&str]) -> (bool, String) {
     let output = Command::new(program("promtool"))
@@ -105,6 +114,7 @@ async fn every_query_of_the_dashboard_and_every_metric_of_the_rules_has_an_answe
         active_prefill_tokens: Some(100_000),
         ..Thresholds::default()
     };
+    config.policy = Some(PolicyConfig::new(file::parse(HOLDS).unwrap()));
     let front = Frontend::start(config).unwrap();
     let stop = CancellationToken::new();
     let playing = tokio::spawn({
@@ -124,6 +134,11 @@ async fn every_query_of_the_dashboard_and_every_metric_of_the_rules_has_an_answe
     let server = Prometheus::start(&[stack.worker.addr(), front.addr()]).await;
     let queries = queries();
     assert!(queries.len() > 30, "{}", queries.len());
+    let asked = names(&queries.join(" "));
+    for part in ["held_count", "decision_total", "wait_seconds_bucket"] {
+        let name = format!("dynamo_frontend_policy_{part}");
+        assert!(asked.contains(&name), "{name} is not on the dashboard");
+    }
     for query in &queries {
         let start = Instant::now();
         loop {

@@ -105,7 +105,7 @@ function table(id, title, note, columns, rows) {
     });
   });
 }
-const ORDER = ['workers', 'lanes', 'refusals', 'classes', 'decisions'];
+const ORDER = ['workers', 'queues', 'lanes', 'refusals', 'classes', 'decisions'];
 
 function list(id, pairs) {
   const box = $(id);
@@ -198,6 +198,7 @@ function draw(now) {
   ]);
 
   workers(now);
+  queues(now);
   lanes(now);
   table('refusals', 'Refusals by reason', 'Each got status 529 before it cost the engine anything, unless a policy only counts.',
     ['Reason', 'A second', 'Since the start', 'What happened'],
@@ -240,6 +241,16 @@ function workers({ front, gates }) {
   });
   table('workers', 'Workers', 'A worker that refuses is left alone for a moment; its request goes to another one.',
     ['Worker', 'State', 'Running', 'Queued', 'Answered', 'Refused'], rows);
+}
+
+function queues({ front }) {
+  const all = front?.queues ?? [];
+  const rows = all.flatMap(queue => queue.classes.map(one => [
+    `${queue.model}, ${one.name}`, number(one.held), one.wait ? one.wait.map(time).join(' · ') : '–', percent(one.attainment),
+    number(one.admitted), number(sum(Object.values(one.refused), n => n))]));
+  const observes = all.some(queue => queue.observes);
+  table('queues', 'Held at the frontend', `While every worker is busy, requests wait in the queue of their class.${observes ? ' The policy observes: what it would hold or refuse is counted, and nobody waits.' : ''}`,
+    ['Model and class', 'Held', 'Waited p50 · p99 · p99.9', 'Kept its promise', observes ? 'Would admit' : 'Admitted', observes ? 'Would refuse' : 'Refused'], rows);
 }
 
 function lanes({ gates, front }) {
