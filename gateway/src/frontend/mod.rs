@@ -346,3 +346,7 @@ async fn upkeep(shared: &Shared) {
         shared.metrics.upkeep();
     }
 }
+
+#[cfg(test)]
+#[path = "crowd_tests.rs"]
+mod crowd;

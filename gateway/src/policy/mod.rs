@@ -50,4 +50,4 @@ pub use tidegate_policy::settings::Settings;
 
 #[cfg(test)]
 #[path = "crowd_tests.rs"]
-mod crowd;
+pub(crate) mod crowd;
