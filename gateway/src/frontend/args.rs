@@ -53,7 +53,9 @@ pub struct FrontendArgs {
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub worker_idle_timeout: Option<Duration>,
 
-    /// The largest body of a request, in MiB. Larger ones get 413.
+    /// The largest body of a request, in MiB. Larger ones get 413. A body is read before
+    /// a worker is chosen: a client that sends Expect: 100-continue is told to go on at
+    /// once, and may be refused after it has sent its body.
     #[arg(long, value_name = "MIB", default_value_t = 64, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4095))]
     pub max_body: u32,
 

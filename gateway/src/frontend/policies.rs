@@ -1,5 +1,15 @@
 //! The policy of a frontend: a layer for each model, with queues of its own, since a
 //! request waits for the workers that serve its model and for no others.
+//!
+//! # The limit of that
+//! Priorities, weights and the floor hold inside one model. Between models that share
+//! workers, such as LoRA adapters of one engine, there are none: whose keeper wakes first
+//! gets the worker that freed, so that bronze of one may go before gold of the other. A
+//! layer for all models with the same workers would give them an order, but that set
+//! changes whenever a worker comes, goes, or tells of another model, and thresholds are by
+//! model: whoever is held then would have to move to another layer with its place, time
+//! and counts, or wait behind a model that its new workers have nothing to do with. The
+//! desk would have to hold them by model itself, and pass over the blocked ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

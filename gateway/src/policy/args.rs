@@ -16,7 +16,8 @@ pub struct PolicyFlags {
     /// Decide by this policy before the gate; `tidegate policy init` prints one.
     /// Requests then wait in its classes and not in the gate's queue. SIGHUP reads
     /// the file again. Bodies are read before anything is decided, within
-    /// --buffer-budget.
+    /// --buffer-budget. So a client that sends Expect: 100-continue is told to go on
+    /// before it is admitted, and may be refused after it has sent its body.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
 
@@ -54,7 +55,11 @@ pub struct QueueFlags {
     /// name, priority, weight, rate, queue_timeout_ms (0: refused at once), what it is
     /// promised (first_token_ms, end_to_end_ms), and how much of first_token_ms may be
     /// spent waiting (queue_share). The rest is about one
-    /// engine, and for its worker. SIGHUP reads the file again.
+    /// engine, and for its worker. SIGHUP reads the file again. Each model has queues
+    /// of its own: between models that share workers, such as the adapters of one
+    /// engine, there is no order of priority and no fair share. A client that sends
+    /// Expect: 100-continue is told to go on before it is held, as by a frontend
+    /// without a policy, which reads bodies to know the model.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
 

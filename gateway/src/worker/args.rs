@@ -82,7 +82,8 @@ pub struct WorkerArgs {
     /// Follow the field data_parallel_rank of JSON bodies too, as SGLang does.
     /// Bodies are then read before the gate is asked, within --buffer-budget; one
     /// that finds no room there for --client-timeout, or for a second once part of
-    /// it is there, gets 503.
+    /// it is there, gets 503. So a client that sends Expect: 100-continue is told to
+    /// go on before it is admitted, and may be refused after it has sent its body.
     #[arg(long)]
     pub rank_from_body: bool,
 

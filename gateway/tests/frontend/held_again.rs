@@ -9,7 +9,7 @@ use super::holding::{Queue, decided, refused};
 use super::support::*;
 
 /// The sum of all decisions of this kind.
-async fn all(front: &Front, decision: &str) -> f64 {
+pub async fn all(front: &Front, decision: &str) -> f64 {
     let (_, page) = front.get("/metrics").await;
     let of_kind = format!("decision=\"{decision}\"");
     let lines = page.lines().filter(|line| {

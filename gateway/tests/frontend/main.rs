@@ -7,6 +7,7 @@ mod codes;
 mod coming_again;
 mod failing;
 mod held_again;
+mod held_leaving;
 mod holding;
 mod leaving;
 mod lifecycle;

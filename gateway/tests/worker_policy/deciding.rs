@@ -181,6 +181,23 @@ async fn held_requests_are_told_when_the_worker_stops() {
     soon("the worker stops", stopping).await.unwrap();
 }
 
+/// The policy decides by the body, which has to be here for that.
+#[tokio::test]
+async fn leave_to_send_a_body_comes_before_admission() {
+    let mut office = Office::start(limits(1, 1, 9)).await;
+    let _running = office.bench.streaming().await;
+    let mut client = office.bench.connect().await;
+    client
+        .write(
+            "POST /generate HTTP/1.1\r\nhost: x\r\nx-slo-class: edge\r\n\
+             expect: 100-continue\r\ncontent-length: 2\r\n\r\n",
+        )
+        .await;
+    assert_eq!(client.head().await, 100);
+    client.write("{}").await;
+    assert_eq!(refused(&mut client).await["reason"], "concurrency_limit");
+}
+
 /// Who is held goes before it, as who is in the gate's queue does without a policy.
 #[tokio::test]
 async fn who_is_refused_may_come_again_when_those_are_done_that_are_held() {
