@@ -322,7 +322,7 @@ impl Hearing {
             ..Reading::default()
         };
         let watched = &known.worker.watched;
-        watched.observe(Source::Events, &reading, Instant::now());
+        watched.observe(Source::Dynamo, &reading, Instant::now());
         Ok(())
     }
 

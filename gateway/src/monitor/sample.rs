@@ -8,11 +8,13 @@ pub enum Source {
     Scrape,
     /// Events that the worker sends.
     Events,
+    /// Events that Dynamo sends for it.
+    Dynamo,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Scrape, Self::Events];
+    pub const ALL: [Self; 3] = [Self::Scrape, Self::Events, Self::Dynamo];
 
     /// The metrics label.
     #[must_use]
@@ -20,6 +22,7 @@ impl Source {
         match self {
             Self::Scrape => "scrape",
             Self::Events => "events",
+            Self::Dynamo => "dynamo",
         }
     }
 }

@@ -106,7 +106,7 @@ impl Program {
         arguments.push("--no-scrape");
         arguments.extend(["--active-decode-blocks-threshold", "0.85"]);
         arguments.extend(["--active-prefill-tokens-threshold", "5000"]);
-        arguments.extend(["--load-ttl", "3"]);
+        arguments.extend(["--load-ttl", "4"]);
         let running = Running::spawn(tidegate(&arguments));
         let line: Value = serde_json::from_str(&running.wait_for("frontend listens")).unwrap();
         let addr = line["addr"].as_str().unwrap().parse().unwrap();
@@ -198,6 +198,16 @@ async fn what_dynamos_workers_say_makes_a_worker_busy_and_free_again() {
     let body = front.answers(529, "every rank is over").await;
     assert_eq!(body["type"], "Overloaded");
     assert_eq!(body["message"], "Service temporarily overloaded");
+
+    // What the worker says of itself takes nothing of it back.
+    let load = "cluster_received_total{kind=\"load\"}";
+    let said = front.counts(load).await;
+    until("the worker says its own load", async || {
+        front.counts(load).await > said
+    })
+    .await;
+    front.says(over, 2.0).await;
+    assert_eq!(front.ask().await.0, 529);
 
     // Nothing of this is a word of the worker's, or a new one.
     dynamo.say_as(1, now, full(0, 1)).await;
