@@ -12,6 +12,7 @@ use tidegate_policy::state::{DeviceSample, EngineSample, State};
 /// The engine that it judges for.
 pub const SIZE: EngineSize = EngineSize {
     request_limit: 256,
+    ranks: 1,
     batch: 256,
 };
 

@@ -7,7 +7,7 @@ mod stack;
 
 use std::time::Duration;
 
-use live::{Ended, live, say, seconds};
+use live::{Ended, live, live_on, say, seconds};
 use tidegate_gateway::load::{Outcome, RefusedBy};
 use tidegate_gateway::simulate::{Request, Workload};
 use tidegate_policy::class::ClassId;
@@ -64,21 +64,23 @@ async fn goodput_stays_on_its_plateau() {
     assert!(kept[1] >= 0.9 * peak && kept[2] >= 0.9 * peak, "{kept:?}");
 }
 
+/// Two tenants of one priority.
+const TENANTS: &str = "[tuner]\nenabled = false\n[fairness]\nby = \"requests\"\n\
+    [[class]]\nname = \"quiet\"\nfirst_token_ms = 20000\nqueue_share = 0.9\n\
+    queue_timeout_ms = 4000\ncritical = true\n\
+    [[class]]\nname = \"flood\"\nfirst_token_ms = 20000\nqueue_share = 0.9\n\
+    queue_timeout_ms = 4000\ncritical = true\n";
+
 /// Both ask for more than there is, one ten times as much as the other; who waits too
 /// long hears so on time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beside_a_flood_each_tenant_gets_its_weight_and_timeouts_come_on_time() {
     let Some(seconds) = seconds() else { return };
-    let settings = "[tuner]\nenabled = false\n[fairness]\nby = \"requests\"\n\
-        [[class]]\nname = \"quiet\"\nfirst_token_ms = 20000\nqueue_share = 0.9\n\
-        queue_timeout_ms = 4000\ncritical = true\n\
-        [[class]]\nname = \"flood\"\nfirst_token_ms = 20000\nqueue_share = 0.9\n\
-        queue_timeout_ms = 4000\ncritical = true\n";
     let requests = together(&[
         of_class(0, 20.0, seconds, 1),
         of_class(1, 200.0, seconds, 2),
     ]);
-    let all = live(policy(settings), &requests).await;
+    let all = live(policy(TENANTS), &requests).await;
     // Who got in while both were backlogged: once there were enough, and until no more come.
     let backlogged = Duration::from_secs(3)..Duration::from_secs(seconds);
     let then: Vec<Ended> = all
@@ -110,6 +112,40 @@ async fn beside_a_flood_each_tenant_gets_its_weight_and_timeouts_come_on_time() 
     ));
     assert!((0.475..=0.525).contains(&share), "{share:.3}");
     assert!(at(0.0) >= -1.0 && at(0.5) < 20.0, "{} {}", at(0.0), at(0.5));
+}
+
+/// One asks for half of its share, the other for five times what there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beside_a_flood_who_asks_for_less_than_its_share_waits_as_long_as_alone_on_it() {
+    let Some(seconds) = seconds() else { return };
+    let own = of_class(0, 2.5, seconds, 1);
+    let both = together(&[own.clone(), of_class(1, 25.0, seconds, 2)]);
+    let first_tokens = |all: &[Ended]| {
+        let quiet: Vec<_> = all.iter().filter(|ended| ended.class == 0).collect();
+        let ended = quiet.iter().filter(|e| e.outcome == Outcome::Ok);
+        assert_eq!(ended.count(), quiet.len(), "none is refused");
+        let mut ms: Vec<_> = quiet
+            .iter()
+            .filter_map(|ended| Some(ended.first_token?.as_secs_f64() * 1e3))
+            .collect();
+        ms.sort_by(f64::total_cmp);
+        [0.5, 0.95, 0.99].map(|share: f64| ms[((ms.len() - 1) as f64 * share) as usize])
+    };
+    let beside = first_tokens(&live(policy(TENANTS), &both).await);
+    let on_share = first_tokens(&live_on(0.5, policy(TENANTS), &own).await);
+    let order_alone = Settings {
+        credit: Duration::ZERO,
+        keep_room: Duration::ZERO,
+        ..policy(TENANTS)
+    };
+    let by_order = live(order_alone, &both).await;
+    let by_order = first_tokens(&by_order);
+    say(&format!(
+        "first token of {} requests, ms at p50, p95, p99: beside the flood {beside:.0?}, alone on \
+         half of the engine {on_share:.0?}, beside the flood by order alone {by_order:.0?}",
+        own.len()
+    ));
+    assert!(beside[1] <= 1.5 * on_share[1], "{beside:?} {on_share:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -36,7 +36,8 @@ pub struct Class {
     pub name: String,
     /// A higher priority is served first.
     pub priority: u8,
-    /// Its share against classes of the same priority; above 0.
+    /// Its share against classes of the same priority, and of room that is
+    /// [kept](crate::kept); above 0.
     pub weight: f64,
     /// What it promises.
     pub slo: Slo,

@@ -6,17 +6,26 @@
 //! virtual time `V`.
 //!
 //! ```text
-//! a class begins to wait      S = max(S, V of 3 to 6 s ago)
+//! a class begins to wait      S = max(S, V - credit)
 //! next                        the least S; of equal ones the first class
 //! one of it is admitted       V = S,  S = S + cost / weight
 //! ```
 //!
 //! So two classes that wait all the time get `cost` in proportion to their
-//! weights, never further apart than one request of each. One that comes back has
-//! saved up no more than the last few seconds, so that its burst goes before those
-//! who have had more than their share meanwhile, and nobody waits longer for it than
-//! that: the idle credit of mClock (Gulati, Merchant, Varman, 2010). The cost of a request is 1, or
+//! weights, never further apart than one request of each. The cost of a request is 1, or
 //! its input and output in tokens ([`By`]).
+//!
+//! # Credit
+//! A class that comes back has saved up its share of what its priority was admitted
+//! over the last one to two periods (5 s each):
+//!
+//! ```text
+//! credit = cost admitted / sum of all weights
+//! ```
+//!
+//! Its burst goes before those who have had more than their share meanwhile, and all
+//! such bursts together are no more than what is admitted in two periods. It is the idle
+//! credit of mClock (Gulati, Merchant, Varman, 2010), in virtual time.
 //!
 //! # The floor
 //! Strict priorities starve. So of all admissions that happen while a class
@@ -27,12 +36,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::class::{Class, ClassId};
+use crate::turns::Turns;
 
 /// The floor unless set otherwise.
 pub const FLOOR: f64 = 0.01;
 
-/// The credit unless set otherwise.
-pub const CREDIT: Duration = Duration::from_secs(3);
+/// The period of credit unless set otherwise.
+pub const CREDIT: Duration = Duration::from_secs(5);
 
 /// What is shared in proportion to the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,8 +69,7 @@ impl By {
 #[derive(Clone, Debug)]
 pub struct Fairness {
     floor: f64,
-    credit: Duration,
-    turned: Duration,
+    turns: Turns,
     flows: Vec<Flow>,
     virtual_time: BTreeMap<u8, VirtualTime>,
 }
@@ -69,13 +78,19 @@ pub struct Fairness {
 #[derive(Clone, Copy, Debug, Default)]
 struct VirtualTime {
     now: f64,
-    /// At the last turn, and at the one before.
-    turns: [f64; 2],
+    /// Cost admitted in this period, and in the one before.
+    admitted: [f64; 2],
+    /// The sum of its classes' weights.
+    weights: f64,
 }
 
 impl VirtualTime {
     fn turn(&mut self) {
-        self.turns = [self.now, self.turns[0]];
+        self.admitted = [0.0, self.admitted[0]];
+    }
+
+    fn credit(&self) -> f64 {
+        self.admitted.iter().sum::<f64>() / self.weights.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -89,30 +104,26 @@ struct Flow {
 }
 
 impl Fairness {
-    /// Nobody waits. `floor` is from 0 (none) to 1; `credit` is how much of the past
-    /// counts for a class that comes back, at least, and twice that at most.
+    /// Nobody waits. `floor` is from 0 (none) to 1; `credit` is the period of credit, and
+    /// 0 gives none.
     #[must_use]
-    pub fn new(classes: usize, floor: f64, credit: Duration) -> Self {
+    pub fn new(classes: &[Class], floor: f64, credit: Duration) -> Self {
+        let mut virtual_time: BTreeMap<u8, VirtualTime> = BTreeMap::new();
+        for class in classes {
+            virtual_time.entry(class.priority).or_default().weights += class.weight;
+        }
         Fairness {
             floor,
-            credit,
-            turned: Duration::ZERO,
-            flows: vec![Flow::default(); classes],
-            virtual_time: BTreeMap::new(),
+            turns: Turns::new(credit, Duration::ZERO),
+            flows: vec![Flow::default(); classes.len()],
+            virtual_time,
         }
     }
 
-    /// It is that late now. What was longer ago than the credit counts for nobody.
+    /// It is that late now. What was admitted two periods ago gives nobody credit.
     pub fn turn(&mut self, now: Duration) {
-        let since = now.saturating_sub(self.turned);
-        if since >= self.credit {
-            self.turned = now;
-            for time in self.virtual_time.values_mut() {
-                time.turn();
-                if since >= 2 * self.credit {
-                    time.turn();
-                }
-            }
+        for _ in 0..self.turns.over(now) {
+            self.virtual_time.values_mut().for_each(VirtualTime::turn);
         }
     }
 
@@ -120,9 +131,9 @@ impl Fairness {
     pub fn waits(&mut self, class: ClassId, of: &Class, waits: bool) {
         let time = self.virtual_time.get(&of.priority).copied();
         let time = time.unwrap_or_default();
-        let joins = match self.credit.is_zero() {
+        let joins = match self.turns.period().is_zero() {
             true => time.now,
-            false => time.turns[1],
+            false => time.now - time.credit(),
         };
         let Some(flow) = self.flows.get_mut(class.0) else {
             return;
@@ -167,6 +178,7 @@ impl Fairness {
         let time = self.virtual_time.entry(of.priority).or_default();
         // One that goes for its floor, or has credit, may be behind.
         time.now = time.now.max(flow.start);
+        time.admitted[0] += cost;
         flow.start += cost / of.weight;
     }
 

@@ -23,7 +23,7 @@ fn class(priority: u8, weight: f64) -> Class {
 
 /// What each class got of `turns`, while all of them wait all the time.
 fn shares(classes: &[Class], floor: f64, turns: u32, cost: impl Fn(usize) -> f64) -> Vec<f64> {
-    let mut fairness = Fairness::new(classes.len(), floor, CREDIT);
+    let mut fairness = Fairness::new(classes, floor, CREDIT);
     let mut got = vec![0.0; classes.len()];
     for (at, class) in classes.iter().enumerate() {
         fairness.waits(ClassId(at), class, true);
@@ -47,42 +47,47 @@ fn a_higher_priority_goes_first_but_for_the_floor() {
     );
 }
 
-/// Of 100 turns after 30 s, how many go to a class that never went away, beside one
-/// that comes back, while it took `per_second` turns a second.
-fn firsts_beside_one_that_comes_back(credit: Duration, per_second: u64) -> usize {
-    let classes = [class(0, 1.0), class(0, 1.0)];
-    let mut fairness = Fairness::new(2, 0.0, credit);
+/// Admits one each 100 ms for 30 s, from the first class. Then the others come back: who
+/// is admitted next.
+fn after_30_s(classes: &[Class], credit: Duration, next: usize) -> Vec<usize> {
+    let mut fairness = Fairness::new(classes, 0.0, credit);
     fairness.waits(ClassId(0), &classes[0], true);
-    for turn in 0..30 * per_second {
-        fairness.turn(Duration::from_secs(turn) / per_second as u32);
+    for turn in 0..300 {
+        fairness.turn(Duration::from_millis(100 * turn));
         fairness.admitted(ClassId(0), &classes[0], 1.0);
     }
-    fairness.waits(ClassId(1), &classes[1], true);
-    let mut firsts = 0;
-    for _ in 0..100 {
-        let next = fairness.next(&classes, |_| true).unwrap();
-        fairness.admitted(next, &classes[next.0], 1.0);
-        firsts += usize::from(next.0 == 0);
+    for (at, class) in classes.iter().enumerate().skip(1) {
+        fairness.waits(ClassId(at), class, true);
     }
-    firsts
+    let mut turn = || {
+        let next = fairness.next(classes, |_| true).unwrap();
+        fairness.admitted(next, &classes[next.0], 1.0);
+        next.0
+    };
+    (0..next).map(|_| turn()).collect()
+}
+
+fn of_the_first(turns: &[usize]) -> usize {
+    turns.iter().filter(|class| **class == 0).count()
 }
 
 #[test]
-fn who_comes_back_has_saved_up_a_few_seconds_and_no_more() {
-    let nothing = firsts_beside_one_that_comes_back(Duration::ZERO, 10);
-    assert!((49..=51).contains(&nothing), "{nothing} of 100");
-    // 3 to 6 s of 10 turns each go to the other first; the rest is shared.
-    let some = firsts_beside_one_that_comes_back(CREDIT, 10);
-    assert!((20..=35).contains(&some), "{some} of 100");
-    // However long it was away.
-    let all = firsts_beside_one_that_comes_back(CREDIT, 1_000);
-    assert_eq!(all, 0);
+fn who_comes_back_has_saved_up_its_share_of_a_few_seconds() {
+    let classes = [class(0, 1.0), class(0, 1.0)];
+    let without = of_the_first(&after_30_s(&classes, Duration::ZERO, 100));
+    assert!((49..=51).contains(&without), "{without} of 100");
+    // Half of 50 to 100 admissions are the other's first, and then they share.
+    let with = after_30_s(&classes, CREDIT, 200);
+    let first = with.iter().position(|class| *class == 0).unwrap();
+    assert!((25..=52).contains(&first), "{first}");
+    let shared = of_the_first(&with[first..]) as f64 / (200 - first) as f64;
+    assert!((0.48..=0.52).contains(&shared), "{shared}");
 }
 
 #[test]
 fn credit_ends_with_the_time_it_is_for() {
     let classes = [class(0, 1.0), class(0, 1.0)];
-    let mut fairness = Fairness::new(2, 0.0, CREDIT);
+    let mut fairness = Fairness::new(&classes, 0.0, CREDIT);
     fairness.waits(ClassId(0), &classes[0], true);
     (0..50).for_each(|_| fairness.admitted(ClassId(0), &classes[0], 1.0));
     // Nobody was admitted for two periods, nor looked at.
@@ -96,7 +101,7 @@ fn credit_ends_with_the_time_it_is_for() {
 #[test]
 fn a_class_that_may_not_go_is_passed_over_and_loses_nothing() {
     let classes = [class(0, 1.0), class(0, 1.0)];
-    let mut fairness = Fairness::new(2, 0.0, Duration::ZERO);
+    let mut fairness = Fairness::new(&classes, 0.0, Duration::ZERO);
     assert_eq!(fairness.next(&classes, |_| true), None);
     for (at, class) in classes.iter().enumerate() {
         fairness.waits(ClassId(at), class, true);
@@ -112,6 +117,21 @@ fn a_class_that_may_not_go_is_passed_over_and_loses_nothing() {
 }
 
 proptest! {
+    /// However many come back at once, and whatever their weights are.
+    #[test]
+    fn nobody_waits_longer_for_the_credit_of_others_than_it_is_for(
+        weights in prop::collection::vec(1_u32..20, 2..7),
+    ) {
+        let classes: Vec<_> = weights.iter().map(|w| class(0, f64::from(*w))).collect();
+        let turns = after_30_s(&classes, CREDIT, 300);
+        // Two periods are 100 admissions; then each has its weight's turns, and one more,
+        // for one of the first.
+        let round = classes.iter().map(|of| of.weight / classes[0].weight);
+        let most = 100.0 + round.map(|turns| turns.ceil() + 1.0).sum::<f64>();
+        let first = turns.iter().position(|class| *class == 0);
+        prop_assert!(first.is_some_and(|first| first as f64 <= most), "{first:?} {most}");
+    }
+
     #[test]
     fn shares_follow_the_weights_whatever_a_request_costs(
         weights in prop::collection::vec(1_u32..20, 1..6),

@@ -14,19 +14,21 @@
 //! `most` is the greatest of what a class had inside and held at once over the last
 //! one to two periods. Only classes that lately needed room have a share, and only those
 //! whose priority is at least that of the one that asks: nothing is kept for lower ones.
-//! A class that holds requests keeps nothing, because the next room is its own by
-//! [order](crate::fairness), or others' whose share it is. All of it holds for places
-//! under the limit and for tokens of memory, each by itself.
+//! While a class holds requests nothing is kept for it: who gets the next room is a
+//! matter of [order](crate::fairness), by which it goes first or has had its turns. All
+//! of this holds for places under the limit and for tokens of memory, each by itself.
 //!
 //! So nobody waits for this who has less than its share, an engine that one class alone
-//! needs is all its own, and what is kept is room that was used a moment ago. This is
-//! virtual partitioning: nominal shares, and trunk reservation against those who are
-//! beyond theirs (Borst, Mitra, *Virtual partitioning for robust resource sharing*,
-//! 1998).
+//! needs is all its own, and what is kept is room that was used a moment ago. It is a
+//! shield and no wall: a third class that comes back to its own share takes what is free,
+//! whoever it was kept for. This is virtual partitioning: nominal shares, and trunk
+//! reservation against those who are beyond theirs (Borst, Mitra, *Virtual partitioning
+//! for robust resource sharing*, 1998).
 
 use std::time::Duration;
 
 use crate::class::{Class, ClassId};
+use crate::turns::Turns;
 
 /// The period unless set otherwise.
 pub const PERIOD: Duration = Duration::from_secs(30);
@@ -83,8 +85,7 @@ pub struct Taken {
 /// Knows what each class has, and how much it lately needed.
 #[derive(Debug)]
 pub struct Kept {
-    period: Duration,
-    began: Duration,
+    turns: Turns,
     set: u64,
     flows: Vec<Flow>,
 }
@@ -119,8 +120,7 @@ impl Kept {
     #[must_use]
     pub fn new(classes: usize, period: Duration) -> Self {
         Kept {
-            period,
-            began: Duration::ZERO,
+            turns: Turns::new(period, Duration::ZERO),
             set: 0,
             flows: vec![Flow::default(); classes],
         }
@@ -129,23 +129,15 @@ impl Kept {
     /// Other classes, of which none is known to need any: who is inside already counts
     /// for none of them.
     pub fn reset(&mut self, classes: usize, period: Duration) {
-        self.period = period;
+        self.turns = Turns::new(period, Duration::ZERO);
         self.set += 1;
         self.flows = vec![Flow::default(); classes];
     }
 
     /// It is that late now. Forgets what was needed two periods ago.
     pub fn turn(&mut self, now: Duration) {
-        let since = now.saturating_sub(self.began);
-        if since >= self.period {
-            self.began = now;
-            let both = since >= 2 * self.period;
-            for flow in &mut self.flows {
-                flow.turn();
-                if both {
-                    flow.turn();
-                }
-            }
+        for _ in 0..self.turns.over(now) {
+            self.flows.iter_mut().for_each(Flow::turn);
         }
     }
 
@@ -175,29 +167,40 @@ impl Kept {
         }
     }
 
-    /// What is kept from a class, of `all` that there is.
+    /// Whether a class holds requests.
     #[must_use]
-    pub fn from(&self, class: ClassId, classes: &[Class], all: Room) -> Room {
+    pub fn is_held(&self, class: ClassId) -> bool {
+        let flow = self.flows.get(class.0);
+        flow.is_some_and(|flow| flow.held.requests > 0)
+    }
+
+    /// What is withheld from a class, of `all` that there is.
+    #[must_use]
+    pub fn withheld_from(&self, class: ClassId, classes: &[Class], all: Room) -> Room {
+        if self.turns.period().is_zero() {
+            return Room::default();
+        }
         Room {
-            requests: self.kept(class, classes, all.requests, |room| room.requests),
-            tokens: self.kept(class, classes, all.tokens, |room| room.tokens),
+            requests: self.withheld(class, classes, all.requests, |room| room.requests),
+            tokens: self.withheld(class, classes, all.tokens, |room| room.tokens),
         }
     }
 
     /// The same of one of the two.
-    fn kept(&self, asks: ClassId, classes: &[Class], all: u64, what: fn(Room) -> u64) -> u64 {
+    fn withheld(&self, asks: ClassId, classes: &[Class], all: u64, what: fn(Room) -> u64) -> u64 {
         let Some((own, of_own)) = self.flows.get(asks.0).zip(classes.get(asks.0)) else {
             return 0;
         };
         let others = || {
-            let all = self.flows.iter().zip(classes).enumerate();
-            all.filter(|(at, (flow, class))| {
+            let each = self.flows.iter().zip(classes).enumerate();
+            each.filter(|(at, (flow, class))| {
                 *at != asks.0 && class.priority >= of_own.priority && what(flow.lately()) > 0
             })
         };
         let weights = of_own.weight + others().map(|(_, (_, of))| of.weight).sum::<f64>();
         let share = |of: &Class| (all as f64 * of.weight / weights) as u64;
-        if self.period.is_zero() || what(own.inside) < share(of_own) {
+        // One that has nothing has less than its share, however small that is.
+        if what(own.inside) < share(of_own).max(1) {
             return 0;
         }
         let keeps = others().filter(|(_, (flow, _))| flow.held.requests == 0);

@@ -52,10 +52,10 @@ fn what_was_lately_needed_is_kept_up_to_the_share() {
     for (needed, expected) in [(0, 0), (1, 1), (10, 10), (50, 50), (80, 50)] {
         let (kept, _flood) = beside_a_flood(needed);
         let classes = [class(0, 1.0), class(0, 1.0)];
-        let from_flood = kept.from(FLOOD, &classes, ALL);
+        let from_flood = kept.withheld_from(FLOOD, &classes, ALL);
         assert_eq!(from_flood.requests, expected, "{needed}");
         assert_eq!(from_flood.tokens, (100 * needed).min(5_000), "{needed}");
-        assert_eq!(kept.from(QUIET, &classes, ALL), Room::default());
+        assert_eq!(kept.withheld_from(QUIET, &classes, ALL), Room::default());
     }
 }
 
@@ -66,12 +66,12 @@ fn what_it_has_again_is_kept_no_more_and_a_class_that_holds_keeps_nothing() {
     let again: Vec<_> = (0..4)
         .map(|_| kept.enters(QUIET, Room::of_one(100)))
         .collect();
-    assert_eq!(kept.from(FLOOD, &classes, ALL), room(6));
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL), room(6));
     kept.holds(QUIET, room(2));
-    assert_eq!(kept.from(FLOOD, &classes, ALL), Room::default());
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL), Room::default());
     kept.holds(QUIET, Room::default());
     again.into_iter().for_each(|taken| kept.leaves(taken));
-    assert_eq!(kept.from(FLOOD, &classes, ALL), room(10));
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL), room(10));
 }
 
 #[test]
@@ -80,13 +80,13 @@ fn what_was_held_was_needed_too() {
     let (mut kept, _flood) = beside_a_flood(0);
     kept.holds(QUIET, room(20));
     kept.holds(QUIET, Room::default());
-    assert_eq!(kept.from(FLOOD, &classes, ALL), room(20));
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL), room(20));
 }
 
 #[test]
 fn nothing_is_kept_for_a_lower_priority_nor_from_one_that_has_less_than_its_share() {
     let (kept, _flood) = beside_a_flood(10);
-    let of = |quiet, flood| kept.from(FLOOD, &[quiet, flood], ALL).requests;
+    let of = |quiet, flood| kept.withheld_from(FLOOD, &[quiet, flood], ALL).requests;
     assert_eq!(of(class(0, 1.0), class(1, 1.0)), 0);
     assert_eq!(of(class(1, 1.0), class(0, 1.0)), 10);
     // 90 of 100 is less than 11 of 12.
@@ -102,7 +102,7 @@ fn a_need_is_forgotten_after_two_periods() {
         for end in ends {
             kept.turn(PERIOD * *end as u32);
         }
-        kept.from(FLOOD, &classes, ALL).requests
+        kept.withheld_from(FLOOD, &classes, ALL).requests
     };
     assert_eq!(from_flood(&[]), 10);
     assert_eq!(from_flood(&[1]), 10);
@@ -117,7 +117,7 @@ fn a_period_of_nothing_keeps_nothing() {
     kept.holds(QUIET, Room::default());
     let _flood = kept.enters(FLOOD, room(90));
     let classes = [class(0, 1.0), class(0, 1.0)];
-    assert_eq!(kept.from(FLOOD, &classes, ALL), Room::default());
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL), Room::default());
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn who_is_inside_when_the_classes_change_counts_for_none_of_them() {
     kept.holds(QUIET, Room::default());
     let again: Vec<_> = (0..90).map(|_| kept.enters(FLOOD, room(1))).collect();
     flood.into_iter().for_each(|taken| kept.leaves(taken));
-    assert_eq!(kept.from(FLOOD, &classes, ALL), room(10));
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL), room(10));
     again.into_iter().for_each(|taken| kept.leaves(taken));
-    assert_eq!(kept.from(FLOOD, &classes, ALL), Room::default());
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL), Room::default());
 }
 
 proptest! {
@@ -153,7 +153,7 @@ proptest! {
         let in_all: f64 = weights.iter().copied().map(f64::from).sum();
         for (at, weight) in weights.iter().enumerate() {
             let share = (all as f64 * f64::from(*weight) / in_all) as u64;
-            let from = kept.from(ClassId(at), &classes, room(all));
+            let from = kept.withheld_from(ClassId(at), &classes, room(all));
             prop_assert!(from.requests <= all - share, "{from:?}");
             prop_assert!(inside[at] >= share || from.requests == 0, "{from:?}");
         }

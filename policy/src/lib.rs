@@ -23,7 +23,7 @@
 //! | [`shadow`] | what is carried out, and what is only counted |
 //! | [`quality`], [`glance`] | what is seen: GPU, concurrency, quality of service |
 //! | [`settings`], [`file`](mod@file) | what all of it is set to |
-//! | [`line`](mod@line), [`ema`], [`rolling`] | the statistics that these learn with |
+//! | [`line`](mod@line), [`ema`], [`rolling`], [`turns`] | the statistics that these learn with |
 
 pub mod buckets;
 pub mod class;
@@ -57,3 +57,4 @@ pub mod shadow;
 pub mod state;
 pub mod throughput;
 pub mod tuner;
+pub mod turns;

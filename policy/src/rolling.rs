@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use crate::turns::Turns;
+
 /// The longest latency that is told apart: an hour, in microseconds.
 const LONGEST_US: u64 = 3_600_000_000;
 
 /// Latencies of the last one to two periods.
 #[derive(Clone, Debug)]
 pub struct Rolling {
-    period: Duration,
-    started: Duration,
+    turns: Turns,
     now: Option<Histogram<u32>>,
     before: Option<Histogram<u32>>,
 }
@@ -26,8 +27,7 @@ impl Rolling {
     #[must_use]
     pub fn new(period: Duration, now: Duration) -> Self {
         Rolling {
-            period: period.max(Duration::from_millis(1)),
-            started: now,
+            turns: Turns::new(period.max(Duration::from_millis(1)), now),
             now: None,
             before: None,
         }
@@ -51,17 +51,11 @@ impl Rolling {
     /// Moves on to the next period if this one has ended; `true` if so. A clock
     /// that jumped back starts the period anew.
     pub fn turn(&mut self, now: Duration) -> bool {
-        if now < self.started {
-            self.started = now;
+        let over = self.turns.over(now);
+        if over > 0 {
+            self.before = self.now.take().filter(|_| over == 1);
         }
-        if now - self.started < self.period {
-            return false;
-        }
-        let missed = now - self.started >= self.period.saturating_mul(2);
-        self.before = if missed { None } else { self.now.take() };
-        self.now = None;
-        self.started = now;
-        true
+        over > 0
     }
 
     /// How many latencies there are.

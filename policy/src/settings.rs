@@ -34,7 +34,7 @@ pub struct Settings {
     pub fair_by: By,
     /// The least share of admissions of a class that waits, 0 to 1.
     pub floor: f64,
-    /// How much of the past counts for a class that comes back; 0 is nothing.
+    /// The period of the credit of a class that comes back; 0 gives none.
     pub credit: Duration,
     /// For how long room is kept for a class that needed it; 0 keeps none.
     pub keep_room: Duration,
@@ -83,6 +83,7 @@ impl Settings {
                 ..self.tuner
             },
             expects: false,
+            keep_room: Duration::ZERO,
             ..self
         }
     }

@@ -118,8 +118,8 @@ impl Tuner {
         self.window.need += need as f64;
     }
 
-    /// Looks at the limit, at each new state: whether as many run as it allows. The
-    /// target moves when a window is over.
+    /// Looks at the limit, at each new state: whether as many run as it allows, but for
+    /// what is [kept](crate::kept) of it. The target moves when a window is over.
     pub fn look(&mut self, now: Duration, reached: bool) {
         self.window.looks += 1;
         self.window.reached += u64::from(reached);

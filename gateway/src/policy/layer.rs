@@ -175,9 +175,12 @@ impl<D: Door> Layer<D> {
         self.sampling().1
     }
 
-    /// Whether anybody is inside the engine.
+    /// Whether anybody is inside the engine, or held.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.with(|counter| counter.desk.judge().inside() > 0)
+        self.with(|counter| {
+            let desk = &counter.desk;
+            desk.judge().inside() > 0 || desk.held_in_all() > 0
+        })
     }
 
     /// The engine told its size.
@@ -243,6 +246,7 @@ impl Size {
     fn of_all(self) -> EngineSize {
         EngineSize {
             request_limit: self.limit.saturating_mul(self.ranks),
+            ranks: self.ranks,
             batch: self.batch.saturating_mul(self.ranks),
         }
     }

@@ -36,6 +36,7 @@ impl PolicyDoor {
     pub(super) fn new(settings: Settings, gate: GateDoor, mode: Mode, batch: u32) -> Self {
         let size = EngineSize {
             request_limit: gate.limit(),
+            ranks: 1,
             batch,
         };
         PolicyDoor {

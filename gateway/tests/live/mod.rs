@@ -55,13 +55,21 @@ pub fn say(text: &str) {
 
 /// Sends them all, each at its time, and waits for them.
 pub async fn live(policy: Settings, all: &[Request]) -> Vec<Ended> {
+    live_on(1.0, policy, all).await
+}
+
+/// The same with a share of the engine: of its places, its cache and its speed.
+pub async fn live_on(share: f64, policy: Settings, all: &[Request]) -> Vec<Ended> {
     let names: Vec<String> = policy
         .classes
         .all()
         .iter()
         .map(|c| c.name.clone())
         .collect();
-    let stack = Stack::start(simulated(1, SLOTS, 1.0), |config| {
+    let of = |whole: u32| (f64::from(whole) * share) as u32;
+    let mut engine = simulated(1, of(SLOTS), share);
+    engine.batch.kv_blocks = of(engine.batch.kv_blocks);
+    let stack = Stack::start(engine, |config| {
         config.policy = Some(PolicyConfig::new(policy));
     })
     .await;

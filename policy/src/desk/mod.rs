@@ -14,8 +14,9 @@
 //! | the [time](Desk::next_timeout) is up | whose class holds it no longer |
 //!
 //! Nobody overtakes: as soon as the one whose turn it is has to wait, all do. Only a
-//! request that waits for a rank of its own, or for room that is [kept](crate::kept) for
-//! others, holds back its class alone.
+//! request that waits for a rank of its own holds back its class alone, and one whose
+//! class has its share, and waits because room is [kept](crate::kept) for others, holds
+//! back its class and those of lower priority.
 //!
 //! Without a fresh state, and in [`Mode::Observe`], everything is left to the
 //! gate, which then queues by itself; what was held is handed over to it, and leaves
@@ -62,7 +63,7 @@ impl<T> Desk<T> {
             mode,
             tally: Tally::new(classes),
             queues: Queues::new(classes),
-            fairness: Fairness::new(classes, settings.floor, settings.credit),
+            fairness: Fairness::new(settings.classes.all(), settings.floor, settings.credit),
             throughput: Throughput::new(now),
             judge: Judge::new(settings, size),
         }
@@ -147,8 +148,9 @@ impl<T> Desk<T> {
                 .decide(now, &held.profile, held.waited_ms(now), 0)
             {
                 Decision::Refuse(reason) => self.refuse(now, place, reason, moves),
-                // Others have room that is not for this one.
-                Decision::Wait(Reason::RoomKept) => blocked.push(class),
+                Decision::Wait(_) if self.judge.has_its_share(class) => {
+                    self.wait_for_others(class, &mut blocked);
+                }
                 Decision::Wait(_) => break,
                 Decision::GateAlone => self.leave_to_gate(place, moves),
                 Decision::Admit => match gate(&held.who) {
@@ -158,6 +160,16 @@ impl<T> Desk<T> {
                 },
             }
         }
+    }
+
+    /// A class that has its share waits, and holds up nobody but those of lower priority.
+    fn wait_for_others(&self, class: ClassId, blocked: &mut Vec<ClassId>) {
+        let classes = self.judge.settings().classes.all();
+        let priority = classes.get(class.0).map_or(0, |class| class.priority);
+        let lower = classes.iter().enumerate();
+        let lower = lower.filter(|(_, of)| of.priority < priority);
+        blocked.extend(lower.map(|(at, _)| ClassId(at)));
+        blocked.push(class);
     }
 
     /// The client of a held request left. `false` if it is not held any more.

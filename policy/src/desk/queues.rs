@@ -60,7 +60,7 @@ struct Queue {
     front: Option<usize>,
     back: Option<usize>,
     len: u64,
-    /// What all of it need in tokens. Wraps: a need of that size fits nowhere.
+    /// The tokens that all of them need. Wraps: a need of that size fits nowhere.
     need: u64,
     /// How many have ever been in it.
     ever: u64,

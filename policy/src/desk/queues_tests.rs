@@ -9,7 +9,7 @@ fn held(who: u64, class: usize) -> Held<u64> {
             model: String::new(),
             class: ClassId(class),
             input: 0,
-            need: 0,
+            need: who + 1,
             cost: 0,
         },
         arrived: Duration::from_millis(who),
@@ -51,6 +51,9 @@ proptest! {
             for (class, queue) in naive.iter().enumerate() {
                 prop_assert_eq!(&order(&queues, class), queue);
                 prop_assert_eq!(queues.len(ClassId(class)), queue.len() as u64);
+                let tokens = queue.iter().map(|who| who + 1).sum();
+                let requests = queue.len() as u64;
+                prop_assert_eq!(queues.room(ClassId(class)), Room { requests, tokens });
             }
             prop_assert_eq!(queues.total(), naive.iter().map(Vec::len).sum::<usize>() as u64);
         }

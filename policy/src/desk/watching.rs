@@ -18,7 +18,6 @@ impl<T> Desk<T> {
     pub fn observe(&mut self, now: Duration, reading: &Reading) {
         self.judge.observe(now, reading);
         self.fairness.turn(now);
-        self.fairness.turn(now);
     }
 
     /// Lets in who is next, and sends away who has become hopeless.
@@ -67,7 +66,7 @@ impl<T> Desk<T> {
         let to = |class: ClassId| new.named(&old.get(class).name).unwrap_or(default);
         self.queues.reclass(new.all().len(), to);
         self.tally.reclass(new.all().len(), to);
-        self.fairness = Fairness::new(new.all().len(), settings.floor, settings.credit);
+        self.fairness = Fairness::new(new.all(), settings.floor, settings.credit);
         self.judge.reload(settings);
         self.queues.classes().for_each(|class| self.mark(class));
     }

@@ -26,8 +26,8 @@ impl Judge {
         };
         let limit = self
             .limit_reached()
-            .or((ahead > 0).then_some(Reason::ConcurrencyLimit))
-            .or_else(|| self.kept_from(profile.class, memory, need));
+            .or_else(|| self.room_kept(profile.class, memory, need))
+            .or((ahead > 0).then_some(Reason::ConcurrencyLimit));
         let free = limit.is_none() && memory.is_none_or(|memory| memory.fits(need));
         let running = state.engine.running.unwrap_or(self.inside);
         let batch = u64::from(self.size.batch);
@@ -69,16 +69,56 @@ impl Judge {
     }
 
     /// Whether what is free is kept for other classes.
-    fn kept_from(&self, class: ClassId, memory: Option<Memory>, need: u64) -> Option<Reason> {
-        let pool = memory.filter(|memory| memory.unit == Unit::KvTokens);
-        let all = Room {
-            requests: self.limit().into(),
-            tokens: pool.map_or(0, |pool| pool.total),
+    fn room_kept(&self, class: ClassId, memory: Option<Memory>, need: u64) -> Option<Reason> {
+        let withheld = self.withheld_from(class);
+        if withheld == Room::default() {
+            return None;
+        }
+        let all = self.room();
+        let used = memory.map_or(0, |memory| memory.used);
+        let places = self.inside.saturating_add(withheld.requests) < all.requests;
+        let needs = need.saturating_add(withheld.tokens);
+        let tokens = all.tokens == 0 || need == 0 || used.saturating_add(needs) <= all.tokens;
+        (!(places && tokens)).then_some(Reason::RoomKept)
+    }
+
+    /// Whether a class has its share, and more is kept for others: then it waits for them,
+    /// and they do not for it.
+    #[must_use]
+    pub fn has_its_share(&self, class: ClassId) -> bool {
+        self.withheld_from(class) != Room::default()
+    }
+
+    /// Whether as many are inside as the limit allows, or somebody is held because all
+    /// other places are kept.
+    pub(super) fn all_places_taken(&self) -> bool {
+        let classes = (0..self.settings.classes.all().len()).map(ClassId);
+        let held = classes.filter(|class| self.kept.is_held(*class));
+        let withheld = held.map(|class| self.withheld_from(class).requests);
+        let most = withheld.max().unwrap_or(0);
+        self.inside.saturating_add(most) >= u64::from(self.limit())
+    }
+
+    fn withheld_from(&self, class: ClassId) -> Room {
+        let classes = self.settings.classes.all();
+        self.kept.withheld_from(class, classes, self.room())
+    }
+
+    /// All that there is to share: the limit, and the engine's cache where it is known. From
+    /// [`critical_from`](crate::headroom) on that is not for everyone, unless all are critical.
+    fn room(&self) -> Room {
+        let pool = self.memory();
+        let pool = pool.filter(|memory| memory.unit == Unit::KvTokens);
+        let all_critical = self.settings.classes.all().iter().all(|of| of.critical);
+        let share = if all_critical {
+            1.0
+        } else {
+            self.settings.critical_from
         };
-        let kept = self.kept.from(class, self.settings.classes.all(), all);
-        let free = self.inside.saturating_add(kept.requests) < all.requests
-            && pool.is_none_or(|pool| pool.fits(need.saturating_add(kept.tokens)));
-        (kept != Room::default() && !free).then_some(Reason::RoomKept)
+        Room {
+            requests: self.limit().into(),
+            tokens: pool.map_or(0, |pool| (pool.total as f64 * share) as u64),
+        }
     }
 
     fn may_probe(&self, now: Duration) -> bool {
@@ -113,10 +153,12 @@ impl Judge {
     }
 
     fn limit_reached(&self) -> Option<Reason> {
-        let (factors, limit) = (self.factors(), self.size.request_limit);
-        if self.inside < u64::from(factors.limit(limit)) {
+        let ranks = self.size.ranks.max(1);
+        let (factors, limit) = (self.factors(), self.size.request_limit / ranks);
+        let of_all = |limit| u64::from(ranks) * u64::from(limit);
+        if self.inside < of_all(factors.limit(limit)) {
             None
-        } else if self.inside < u64::from(factors.warm_limit(limit)) {
+        } else if self.inside < of_all(factors.warm_limit(limit)) {
             Some(Reason::ColdStart)
         } else {
             Some(Reason::ConcurrencyLimit)

@@ -55,9 +55,7 @@ impl Judge {
     /// A request was turned away behind the gate: it is outside again. Its profile, and
     /// when it arrived.
     pub fn turned_away(&mut self, inside: Inside) -> (Profile, Duration) {
-        let told = (inside.profile.clone(), inside.arrived);
-        self.left(inside);
-        told
+        self.goes(inside)
     }
 
     /// The first token of a request came. A second one changes nothing.
@@ -102,12 +100,18 @@ impl Judge {
     /// A request failed, or its client left: what it held is free, and nothing
     /// is learned.
     pub fn left(&mut self, inside: Inside) {
+        let _ = self.goes(inside);
+    }
+
+    /// What it held is free.
+    fn goes(&mut self, inside: Inside) -> (Profile, Duration) {
         if inside.first_token.is_none() {
             self.prefilled(&inside);
         }
         self.inside = self.inside.saturating_sub(1);
         self.promised = self.promised.saturating_sub(inside.profile.need);
         self.kept.leaves(inside.takes);
+        (inside.profile, inside.arrived)
     }
 
     /// Whether the promise was kept, as the client saw it.

@@ -27,7 +27,7 @@ mod events;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::class::{Class, ClassId};
+use crate::class::{Class, ClassId, Classes};
 use crate::cold_start::ColdStart;
 use crate::drain::Drain;
 use crate::headroom;
@@ -57,6 +57,8 @@ pub const PROBE_AFTER: Duration = Duration::from_secs(1);
 pub struct EngineSize {
     /// Most requests that the gate lets run, over all ranks.
     pub request_limit: u32,
+    /// Its ranks, at least 1, which share that limit equally.
+    pub ranks: u32,
     /// Most sequences in the engine's batch, over all ranks.
     pub batch: u32,
 }
@@ -171,7 +173,12 @@ impl Judge {
         });
         self.drains = drains.collect();
         self.rates = rates(new.all());
-        self.kept.reset(new.all().len(), settings.keep_room);
+        let names = |classes: &Classes| -> Vec<String> {
+            classes.all().iter().map(|c| c.name.clone()).collect()
+        };
+        if names(old) != names(new) || settings.keep_room != self.settings.keep_room {
+            self.kept.reset(new.all().len(), settings.keep_room);
+        }
         self.quality = qualities(new.all());
         let tuned = |of: &Settings| (of.tuner, of.utilisation_target);
         if tuned(&settings) != tuned(&self.settings) {
@@ -197,7 +204,7 @@ impl Judge {
         let idle_ms = self.state.map_or(f64::NAN, |state| state.idle_ms);
         self.cold_factor = self.cold.observe(now, idle_ms);
         if self.state.is_some() {
-            let reached = self.inside >= u64::from(self.limit());
+            let reached = self.all_places_taken();
             self.tuner.look(now, reached);
         }
     }
@@ -218,7 +225,8 @@ impl Judge {
     /// The limit in force, over all ranks.
     #[must_use]
     pub fn limit(&self) -> u32 {
-        self.limit_of(self.size.request_limit)
+        let ranks = self.size.ranks.max(1);
+        ranks.saturating_mul(self.limit_of(self.size.request_limit / ranks))
     }
 
     /// The limit in force in the place of this one: for the gate, which limits

@@ -10,6 +10,7 @@ use crate::state::{DeviceSample, EngineSample};
 
 const SIZE: EngineSize = EngineSize {
     request_limit: 100,
+    ranks: 1,
     batch: 100,
 };
 

@@ -8,12 +8,14 @@ use super::super::{Desk, Entry, Moves, Outcome, Place};
 use crate::file;
 use crate::judge::{EngineSize, Inside};
 use crate::memory::{Memory, Unit};
+use crate::profile::InputSize;
 use crate::published::Reading;
 use crate::shadow::Mode;
 use crate::state::{DeviceSample, EngineSample, State};
 
 const SIZE: EngineSize = EngineSize {
     request_limit: 8,
+    ranks: 1,
     batch: 8,
 };
 
@@ -67,10 +69,28 @@ impl Office {
         Office::by(&POLICY.replace("[fairness]", none), mode)
     }
 
-    /// Room is kept, of memory too.
+    /// Room is kept, of memory too. Copper has bronze's priority and next to no weight, tail
+    /// has the lowest.
     pub(super) fn keeping_room(mode: Mode) -> Self {
+        Office::by(&Self::policy_that_keeps_room(), mode)
+    }
+
+    fn policy_that_keeps_room() -> String {
         let all = "[memory]\ncritical_from = 1\n[fairness]";
-        Office::by(&POLICY.replace("[fairness]", all), mode)
+        let more = "[[class]]\nname = \"copper\"\npriority = 1\nweight = 0.1\n\
+                    first_token_ms = 100000\nqueue_timeout_ms = 3000\n\
+                    [[class]]\nname = \"tail\"\nfirst_token_ms = 100000\n\
+                    queue_timeout_ms = 3000\n";
+        POLICY.replace("[fairness]", all) + more
+    }
+
+    /// The policy is read again, the same or with one more class.
+    pub(super) fn reload(&mut self, one_more: bool) {
+        let mut policy = Self::policy_that_keeps_room();
+        if one_more {
+            policy += "[[class]]\nname = \"more\"\nfirst_token_ms = 100000\n";
+        }
+        self.desk.reload(file::parse(&policy).unwrap());
     }
 
     fn by(policy: &str, mode: Mode) -> Self {
@@ -124,14 +144,30 @@ impl Office {
     }
 
     pub(super) fn arrives(&mut self, who: u64, class: &str, rank: Option<u32>) {
+        self.arrives_with(who, class, rank, InputSize::one(10));
+    }
+
+    pub(super) fn arrives_with(
+        &mut self,
+        who: u64,
+        class: &str,
+        rank: Option<u32>,
+        input: InputSize,
+    ) {
         let id = self.desk.judge().settings().classes.named(class).unwrap();
-        let profile = self.desk.judge().profile("m", id, 10, None);
+        let profile = self.desk.judge().profile_of("m", id, input, None);
         let place = self.act(|desk, now, mut gate, moves| {
             desk.arrives(now, profile, (who, rank), &mut gate, moves)
         });
         if let Some(place) = place {
             assert!(self.places.insert(who, place).is_none());
         }
+    }
+
+    /// The client of one that is held leaves.
+    pub(super) fn leaves(&mut self, who: u64) {
+        let place = self.places.remove(&who).unwrap();
+        assert!(self.desk.leaves(at(self.now), place));
     }
 
     /// What was let in is turned away.
