@@ -44,7 +44,7 @@ pub(crate) use entering::{Arrived, GateAlone, Held, Refused, Verdict};
 pub(crate) use inside::Inside;
 pub(crate) use keeper::keep;
 pub(crate) use layer::{Layer, Size};
-pub(crate) use reload::reload;
+pub(crate) use reload::reload_until;
 pub(crate) use sampling::{Sampling, sample};
 pub use tidegate_policy::settings::Settings;
 

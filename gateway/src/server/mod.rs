@@ -1,6 +1,6 @@
 //! What worker and frontend have in common as servers: how connections are
-//! accepted, watched and seen out, how requests are named, what paths mean, and
-//! the shape of answers.
+//! accepted, watched and seen out, how a server starts and ends, how requests are
+//! named, what paths mean, and the shape of answers.
 //!
 //! A part imports only from parts above it.
 //!
@@ -14,6 +14,7 @@
 //! | `drain` | how fast requests finish, and when a refused one may come again |
 //! | `busy` | whether a connection has a request in progress |
 //! | `serve` | connections |
+//! | `running` | a server from its listeners to its end |
 
 pub mod answer;
 mod busy;
@@ -22,7 +23,8 @@ pub(crate) mod discard;
 pub(crate) mod drain;
 pub(crate) mod named;
 pub(crate) mod path;
-pub(crate) mod serve;
+pub(crate) mod running;
+mod serve;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
