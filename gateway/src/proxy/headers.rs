@@ -141,7 +141,7 @@ pub fn remove_admission(headers: &mut HeaderMap) {
 
 /// Removes what a client that is not trusted may not claim: a rank, a class, and
 /// whatever begins with `x-admission-`.
-pub fn remove_claims(headers: &mut HeaderMap) {
+fn remove_claims(headers: &mut HeaderMap) {
     for name in RANK.into_iter().chain([CLASS]) {
         headers.remove(name);
     }
@@ -149,11 +149,22 @@ pub fn remove_claims(headers: &mut HeaderMap) {
 }
 
 /// Marks the headers that hold secrets, so that whoever prints them prints none.
-pub fn hide_secrets(headers: &mut HeaderMap) {
+fn hide_secrets(headers: &mut HeaderMap) {
     for name in [AUTHORIZATION, COOKIE, API_KEY] {
         if let http::header::Entry::Occupied(mut found) = headers.entry(name) {
             found.iter_mut().for_each(|value| value.set_sensitive(true));
         }
+    }
+}
+
+/// Makes the headers of a request that came in fit to be read and passed on: hides its
+/// secrets, and removes what concerns its connection and, unless its client is
+/// `trusted`, what that may not claim. [`unmet`] is asked before.
+pub fn receive(headers: &mut HeaderMap, trusted: bool) {
+    hide_secrets(headers);
+    remove_hop_by_hop(headers);
+    if !trusted {
+        remove_claims(headers);
     }
 }
 
