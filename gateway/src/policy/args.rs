@@ -1,4 +1,4 @@
-//! A worker's flags for the policy.
+//! Flags for the policy, a worker's and a frontend's.
 
 use std::path::PathBuf;
 
@@ -9,44 +9,10 @@ use tidegate_policy::shadow::Mode;
 use super::read::{PolicyError, read};
 use crate::scrape::page::PageUrl;
 
-/// Flags of a worker that say which policy it follows.
+/// Flags that say which policy is followed, in a frontend's words.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
-pub struct PolicyFlags {
-    /// Decide by this policy before the gate; `tidegate policy init` prints one.
-    /// Requests then wait in its classes and not in the gate's queue. SIGHUP reads
-    /// the file again. Bodies are read before anything is decided, within
-    /// --buffer-budget.
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
-
-    /// Whether the policy's decisions are carried out, or only counted.
-    #[arg(
-        long,
-        value_name = "MODE",
-        value_enum,
-        default_value_t,
-        requires = "policy"
-    )]
-    pub policy_mode: PolicyMode,
-
-    /// Where the engine's metrics are, if not at /metrics of --engine-url.
-    #[arg(long, value_name = "URL", requires = "policy")]
-    pub policy_engine_metrics: Option<PageUrl>,
-
-    /// A DCGM exporter's page, for the state of the GPU.
-    #[arg(long, value_name = "URL", requires = "policy")]
-    pub policy_dcgm: Option<PageUrl>,
-
-    /// The GPU's number on that page, or of NVML.
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "policy")]
-    pub policy_gpu: u32,
-}
-
-/// Flags of a frontend that say which policy it follows.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Policy")]
-pub struct QueueFlags {
+pub struct FollowFlags {
     /// Hold requests by this policy while every worker that could have them is busy or
     /// has just refused, instead of refusing them at once; `tidegate policy init`
     /// prints one. Of the file these count: default_class, api_keys, models, fairness
@@ -67,6 +33,33 @@ pub struct QueueFlags {
         requires = "policy"
     )]
     pub policy_mode: PolicyMode,
+}
+
+/// What a worker does by its policy.
+const BEFORE_A_GATE: &str = "\
+    Decide by this policy before the gate; `tidegate policy init` prints one. Requests then wait \
+    in its classes and not in the gate's queue. SIGHUP reads the file again. Bodies are read \
+    before anything is decided, within --buffer-budget";
+
+/// Flags of a worker that say which policy it follows, and what that is told.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Policy", mut_arg("policy", |flag| flag.help(BEFORE_A_GATE)))]
+pub struct PolicyFlags {
+    /// The policy.
+    #[command(flatten)]
+    pub follow: FollowFlags,
+
+    /// Where the engine's metrics are, if not at /metrics of --engine-url.
+    #[arg(long, value_name = "URL", requires = "policy")]
+    pub policy_engine_metrics: Option<PageUrl>,
+
+    /// A DCGM exporter's page, for the state of the GPU.
+    #[arg(long, value_name = "URL", requires = "policy")]
+    pub policy_dcgm: Option<PageUrl>,
+
+    /// The GPU's number on that page, or of NVML.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "policy")]
+    pub policy_gpu: u32,
 }
 
 /// Whether decisions are carried out.
@@ -119,33 +112,33 @@ impl PolicyConfig {
         }
     }
 
-    /// The policy that a frontend's flags name, if they name one.
-    ///
-    /// # Errors
-    /// As [`from_flags`](Self::from_flags).
-    pub fn of_queue(flags: QueueFlags) -> Result<Option<Self>, PolicyError> {
-        Self::from_flags(PolicyFlags {
-            policy: flags.policy,
-            policy_mode: flags.policy_mode,
-            ..PolicyFlags::default()
-        })
-    }
-
     /// The policy that flags name, if they name one.
     ///
     /// # Errors
     /// Its file is unreadable, or something in it is wrong.
-    pub fn from_flags(flags: PolicyFlags) -> Result<Option<Self>, PolicyError> {
+    pub fn from_flags(flags: FollowFlags) -> Result<Option<Self>, PolicyError> {
         let Some(file) = flags.policy else {
             return Ok(None);
         };
+        let settings = read(&file)?;
         Ok(Some(Self {
-            settings: read(&file)?,
             mode: flags.policy_mode.into(),
             file: Some(file),
+            ..Self::new(settings)
+        }))
+    }
+
+    /// The policy that a worker's flags name, if they name one.
+    ///
+    /// # Errors
+    /// As [`from_flags`](Self::from_flags).
+    pub fn of_worker(flags: PolicyFlags) -> Result<Option<Self>, PolicyError> {
+        let policy = Self::from_flags(flags.follow)?;
+        Ok(policy.map(|policy| Self {
             engine_metrics: flags.policy_engine_metrics,
             dcgm: flags.policy_dcgm,
             gpu: flags.policy_gpu,
+            ..policy
         }))
     }
 }

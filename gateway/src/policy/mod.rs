@@ -37,7 +37,7 @@ mod reload;
 mod sampling;
 mod show;
 
-pub use args::{PolicyConfig, PolicyFlags, QueueFlags};
+pub use args::{FollowFlags, PolicyConfig, PolicyFlags};
 pub use command::{PolicyArgs, run};
 pub(crate) use door::Door;
 pub(crate) use entering::{Arrived, GateAlone, Held, Refused, Verdict};

@@ -140,7 +140,7 @@ impl WorkerConfig {
             .map_err(|error| ConfigError::Setting(error.to_string()))?;
         let reads_bodies = [
             (args.rank_from_body, "--rank-from-body"),
-            (args.policy.policy.is_some(), "--policy"),
+            (args.policy.follow.policy.is_some(), "--policy"),
         ];
         for (_, flag) in reads_bodies.into_iter().filter(|(set, _)| *set) {
             if args.buffer_budget == 0 {
@@ -174,7 +174,7 @@ impl WorkerConfig {
             page: args.page,
             metrics_prefix: args.metrics_prefix,
             legacy_metrics: args.legacy_metrics,
-            policy: PolicyConfig::from_flags(args.policy)?,
+            policy: PolicyConfig::of_worker(args.policy)?,
             cluster,
             ..Self::new(args.engine_url)
         })
