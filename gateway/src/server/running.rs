@@ -1,21 +1,18 @@
 //! A server that runs: where it listens, its tasks, and how all of it ends.
 
-use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Buf;
 use http::{Request, Response};
-use http_body::Body;
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::warn;
 
-use super::serve::{self, Purpose, Tasks};
+use super::serve::{self, Purpose, Sent, Tasks};
 use super::url_of;
 
 /// One server. Dropping it ends it at once, whatever it is doing.
@@ -78,14 +75,8 @@ impl Running {
     ) where
         F: Future<Output = Response<B>> + Send + 'static,
         G: Future<Output = Response<C>> + Send + 'static,
-        B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>>
-            + Send
-            + Unpin
-            + 'static,
-        C: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>>
-            + Send
-            + Unpin
-            + 'static,
+        B: Sent,
+        C: Sent,
     {
         let tasks = &self.tasks;
         tasks.all.spawn(serve::accept(

@@ -93,6 +93,17 @@ pub(super) enum Purpose {
     Operations,
 }
 
+/// A body that can be sent to a client.
+pub(crate) trait Sent:
+    Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+
+impl<B> Sent for B where
+    B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+
 /// Accepts connections until stopped, and has `answer` answer their requests, told
 /// the client's address. A client may be `patience` slow. While draining too:
 /// whoever comes then is told so, instead of finding nobody.
@@ -106,7 +117,7 @@ pub(super) async fn accept<F, B>(
     tasks: Arc<Tasks>,
 ) where
     F: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+    B: Sent,
 {
     let warnings = Sparing::default();
     let mut server = auto::Builder::new(TokioExecutor::new());
@@ -163,7 +174,7 @@ async fn serve<F, B>(
     tasks: Arc<Tasks>,
 ) where
     F: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+    B: Sent,
 {
     if let Err(error) = prepare(&stream) {
         debug!(%error, "a connection ended before it was served");
