@@ -10,9 +10,10 @@
 //! | [`mark`] | what its refusals say for a moment |
 //! | [`hops`] | how tries at it ended |
 //! | `trial` | how many it gets that a policy held, once it refused |
-//! | [`member`], `check`, `members` | a worker, what asks it, all of them |
-//! | `eligible` | which of them a request may go to |
-//! | [`pick`] | which of those gets it |
+//! | [`member`], `check` | a worker, and what asks it |
+//! | `eligible` | which workers a request may go to |
+//! | `members` | all of them |
+//! | [`pick`] | which of those that may have a request gets it |
 //! | `choose`, `workers` | who gets a request; all of them as what a policy holds it before |
 //! | [`ask`] | what is read of a request |
 //! | [`tokens`] | what is read of an answer |

@@ -13,14 +13,14 @@ use crate::scrape::page::PageUrl;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub struct FollowFlags {
-    /// Hold requests by this policy while every worker that could have them is busy or
-    /// has just refused, instead of refusing them at once; `tidegate policy init`
-    /// prints one. Of the file these count: default_class, api_keys, models, fairness
-    /// (but for keep_room_ms), state.sample_interval_ms (how often all are looked at anew), and of a class its
-    /// name, priority, weight, rate, queue_timeout_ms (0: refused at once), what it is
-    /// promised (first_token_ms, end_to_end_ms), and how much of first_token_ms may be
-    /// spent waiting (queue_share). The rest is about one
-    /// engine, and for its worker. SIGHUP reads the file again.
+    /// Hold requests by this policy while every worker that could have them is busy or has
+    /// just refused, instead of refusing them at once; `tidegate policy init` prints one.
+    /// Of the file these count: default_class, api_keys, models, fairness (but for
+    /// keep_room_ms), state.sample_interval_ms (how often all are looked at anew), and of a
+    /// class its name, priority, weight, rate, queue_timeout_ms (0: refused at once), what
+    /// it is promised (first_token_ms, end_to_end_ms), and how much of first_token_ms may
+    /// be spent waiting (queue_share). The rest is about one engine, and for its worker.
+    /// SIGHUP reads the file again.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
 

@@ -9,8 +9,8 @@
 //! | [`prefix`] | what may go before a metric's name |
 //! | [`trust`] | which clients are believed |
 //! | [`routes`] | which requests are gated |
-//! | [`slot`] | what an admitted request holds |
 //! | `prompts` | prompt tokens in the engine |
+//! | [`slot`] | what an admitted request holds |
 //! | `told` | answers that began before admission |
 //! | `answer`, [`refusal`] | what the worker says itself |
 //! | [`args`], [`config`] | flags, and everything that makes a worker |
@@ -68,8 +68,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-pub use args::WorkerArgs;
-pub use config::{WorkerConfig, WorkerType};
+pub use args::{WorkerArgs, WorkerType};
+pub use config::WorkerConfig;
 pub use error::ConfigError;
 pub use known::KnownEngine;
 pub use trust::Trust;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate::{EngineReport, Limits};
 use tracing::{info, warn};
 
-pub use super::known::KnownEngine;
+use super::known::KnownEngine;
 use super::pages::{KINDS, Told};
 use super::shared::Shared;
 use crate::config::Source;

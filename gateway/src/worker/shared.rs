@@ -9,11 +9,12 @@ use http::StatusCode;
 use tidegate::{Gate, Settings};
 use tokio_util::sync::CancellationToken;
 
-use super::config::{WorkerConfig, WorkerType};
+use super::args::WorkerType;
+use super::config::WorkerConfig;
 use super::error::ConfigError;
 use super::metrics::Metrics;
+use super::prompts::Prompts;
 use super::routes::Routes;
-use super::telling::Cluster;
 use super::trust::Trust;
 use crate::cli::sparing::Sparing;
 use crate::cluster::counts::{Counts, Side};
@@ -58,6 +59,13 @@ pub(super) struct Shared {
     pub(super) draining: AtomicBool,
     /// Requests without an answer get a last one: there will be none from the engine.
     pub(super) cut: CancellationToken,
+}
+
+/// What is counted for NATS.
+#[derive(Clone, Debug)]
+pub(super) struct Cluster {
+    pub(super) counts: Arc<Counts>,
+    pub(super) prompts: Arc<Prompts>,
 }
 
 impl Shared {
