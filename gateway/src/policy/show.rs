@@ -44,7 +44,7 @@ const HELP: [(&str, &str); 13] = [
     ),
     (
         "policy_drain_error_seconds",
-        "How far predictions of the drain time were off lately, in seconds",
+        "How far predictions of the drain time were off lately, by predictor, in seconds",
     ),
     (
         "policy_goodput",
@@ -174,11 +174,11 @@ impl Show<'_> {
             self.series.gauge("policy_held_count", &class, held as f64);
             let error = counter.desk.judge().drain(ClassId(at)).map(|d| d.error());
             let error = error.unwrap_or_default();
-            for (model, ms) in [
+            for (predictor, ms) in [
                 ("regression", error.regression_ms),
                 ("average", error.average_ms),
             ] {
-                let labels = [("class", name.as_str()), ("model", model)];
+                let labels = [("class", name.as_str()), ("predictor", predictor)];
                 self.series
                     .gauge("policy_drain_error_seconds", &labels, seconds(ms));
             }

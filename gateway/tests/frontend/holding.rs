@@ -230,6 +230,14 @@ async fn series_begin_at_nothing_and_without_a_policy_there_are_none() {
     let queue = Queue::start().await;
     queue.holds("gold", 0).await;
     assert_eq!(decided(&queue.front, "edge", "admitted", "").await, 0.0);
+    for predictor in ["regression", "average"] {
+        let series = format!(
+            "dynamo_frontend_policy_drain_error_seconds{{class=\"gold\",predictor=\"{predictor}\",\
+             model=\"m\"}}"
+        );
+        let error = queue.front.metric(&series).await;
+        assert!(error.is_some_and(f64::is_nan), "{series}: {error:?}");
+    }
     let without = Front::start(&[&queue.worker]).await;
     let (_, page) = without.get("/metrics").await;
     assert!(!page.contains("policy"), "{page}");
