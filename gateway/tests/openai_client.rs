@@ -4,33 +4,22 @@
 //! client's version is pinned in `openai_client/requirements.txt`. What the
 //! client sees is checked in `openai_client/client.py`, what the gate sees here.
 
+mod python;
 mod stack;
 
-use std::path::Path;
-use std::process::{Command as Synchronous, Stdio};
-use std::sync::OnceLock;
+use std::process::Stdio;
 
+use python::Python;
 use stack::{LONG, Stack, simulated, soon};
 use tidegate_gateway::engine::Engine;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openai_client/run.sh");
-const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/openai-client");
-
-/// Makes the client's environment, once for all tests.
-fn install() {
-    static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
-    let installed = INSTALLED.get_or_init(|| {
-        let output = Synchronous::new("sh").args([SCRIPT, FOLDER]).output();
-        let output = output.map_err(|error| format!("sh does not run: {error}"))?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        output.status.success().then_some(()).ok_or(said)
-    });
-    if let Err(why) = installed {
-        panic!("the client cannot be run: {why}");
-    }
-}
+/// The client.
+static CLIENT: Python = Python::new(
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openai_client/client.py"),
+    concat!(env!("CARGO_TARGET_TMPDIR"), "/openai-client"),
+);
 
 /// A scenario of `client.py`, under way.
 struct Scenario {
@@ -42,10 +31,8 @@ struct Scenario {
 
 impl Scenario {
     fn start(name: &str, urls: &[&str]) -> Self {
-        install();
-        assert!(Path::new(FOLDER).exists());
-        let mut child = Command::new("sh")
-            .args([SCRIPT, FOLDER, name])
+        let mut child = Command::from(CLIENT.command())
+            .arg(name)
             .args(urls)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -2,12 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
+use metrics::Recorder;
 
 use super::codec::Unusable;
-
-const METADATA: Metadata<'static> =
-    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+use crate::server::series::Series;
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,24 +178,14 @@ impl Counts {
 
     /// Writes everything as it is now to `recorder`, each name after `prefix`.
     pub fn publish(&self, recorder: &impl Recorder, prefix: &str) {
-        let gauge = |name: &str, text, labels, value: u64| {
-            let name = KeyName::from(format!("{prefix}cluster_{name}"));
-            recorder.describe_gauge(name.clone(), None, SharedString::const_str(text));
-            let key = Key::from_parts(name, labels);
-            recorder.register_gauge(&key, &METADATA).set(value as f64);
-        };
-        let counter = |name: &str, text, labels, value: u64| {
-            let name = KeyName::from(format!("{prefix}cluster_{name}"));
-            recorder.describe_counter(name.clone(), None, SharedString::const_str(text));
-            let key = Key::from_parts(name, labels);
-            recorder.register_counter(&key, &METADATA).absolute(value);
-        };
+        let prefix = format!("{prefix}cluster_");
+        let series = Series::new(recorder, &prefix);
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let label = |name, value| vec![Label::from_static_parts(name, value)];
-        let connected = u64::from(self.is_connected());
-        gauge("connected", "1 while NATS is reached", vec![], connected);
-        let lost = "Connections to NATS that were lost";
-        counter("disconnections_total", lost, vec![], of(&self.lost));
+        series.describe("connected", "1 while NATS is reached");
+        series.flag("connected", &[], self.is_connected());
+        let lost = "disconnections_total";
+        series.describe(lost, "Connections to NATS that were lost");
+        series.counter(lost, &[], of(&self.lost));
         let (name, text, kinds) = match self.side {
             Side::Says => (
                 "published_total",
@@ -206,24 +194,28 @@ impl Counts {
             ),
             Side::Hears => ("received_total", "Messages heard over NATS", &Kind::ALL[..]),
         };
+        series.describe(name, text);
         for kind in kinds {
-            counter(
-                name,
-                text,
-                label("kind", kind.label()),
-                self.messages(*kind),
-            );
+            series.counter(name, &[("kind", kind.label())], self.messages(*kind));
         }
         if self.side == Side::Says {
             return;
         }
+        let dropped = "dropped_total";
+        series.describe(
+            dropped,
+            "Messages heard over NATS that changed nothing, by why",
+        );
         for why in Dropped::ALL {
-            let text = "Messages heard over NATS that changed nothing, by why";
             let value = of(&self.dropped[why as usize]);
-            counter("dropped_total", text, label("reason", why.label()), value);
+            series.counter(dropped, &[("reason", why.label())], value);
         }
-        let text = "Workers that announced themselves; lapsed ones are silent and still answer";
-        gauge("members", text, label("state", "live"), of(&self.live));
-        gauge("members", text, label("state", "lapsed"), of(&self.lapsed));
+        series.describe(
+            "members",
+            "Workers that announced themselves; lapsed ones are silent and still answer",
+        );
+        for (state, count) in [("live", &self.live), ("lapsed", &self.lapsed)] {
+            series.gauge("members", &[("state", state)], of(count) as f64);
+        }
     }
 }

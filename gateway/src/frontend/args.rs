@@ -9,7 +9,7 @@ use super::pick::RouterMode;
 use crate::cli::values::{address, seconds};
 use crate::cluster::SubscribeArgs;
 use crate::monitor::{MonitorArgs, ThresholdArgs};
-use crate::policy::QueueFlags;
+use crate::policy::FollowFlags;
 use crate::proxy::engine::EngineUrl;
 use crate::worker::Trust;
 use crate::worker::routes::GateRoute;
@@ -94,7 +94,7 @@ pub struct FrontendArgs {
 
     /// What becomes of requests while all workers are busy.
     #[command(flatten)]
-    pub policy: QueueFlags,
+    pub policy: FollowFlags,
 
     /// From where on a worker gets no more requests.
     #[command(flatten)]

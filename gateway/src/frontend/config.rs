@@ -116,7 +116,7 @@ impl FrontendConfig {
                 "--worker {twice} is given twice: each worker is named once"
             )));
         }
-        let policy = PolicyConfig::of_queue(args.policy);
+        let policy = PolicyConfig::from_flags(args.policy);
         let policy = policy.map_err(|error| invalid(error.to_string()))?;
         for warning in &resolved.warnings {
             tracing::warn!("{warning}");

@@ -34,11 +34,7 @@ pub(super) async fn handle(
     trusted: bool,
 ) -> Answer {
     let crossing = request.headers_mut();
-    headers::hide_secrets(crossing);
-    headers::remove_hop_by_hop(crossing);
-    if !trusted {
-        headers::remove_claims(crossing);
-    }
+    headers::receive(crossing, trusted);
     let named = Named::of(crossing);
     debug!(
         id = named.id(),
@@ -53,10 +49,7 @@ pub(super) async fn handle(
         status = answer.status().as_u16(),
         "answered"
     );
-    answer
-        .headers_mut()
-        .entry(headers::REQUEST_ID)
-        .or_insert(named.into_id());
+    named.put_on(&mut answer);
     answer
 }
 

@@ -15,22 +15,26 @@ use super::hops::Ended;
 use super::member::Member;
 use super::record::Outcome;
 use crate::cluster::Counts;
+use crate::server::series::Series;
 
 const METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// What every series begins with.
+pub(super) const PREFIX: &str = "dynamo_frontend_";
 
 const REJECTIONS: &str = "dynamo_frontend_model_rejection_total";
 const REQUESTS: &str = "dynamo_frontend_requests_total";
 const DURATION: &str = "dynamo_frontend_request_duration_seconds";
 const FIRST_TOKEN: &str = "dynamo_frontend_time_to_first_token_seconds";
 const IN_FLIGHT: &str = "dynamo_frontend_inflight_requests";
-const HEALTHY: &str = "dynamo_frontend_worker_healthy";
-/// What a policy's series begin with.
-pub(super) const PREFIX: &str = "dynamo_frontend_";
 const WAIT: &str = "dynamo_frontend_policy_wait_seconds";
-const STATE: &str = "dynamo_frontend_worker_state";
-const OVER: &str = "dynamo_frontend_worker_ranks_over_threshold";
-const HOPS: &str = "dynamo_frontend_worker_requests_total";
+
+/// A worker's, behind the prefix.
+const HEALTHY: &str = "worker_healthy";
+const STATE: &str = "worker_state";
+const OVER: &str = "worker_ranks_over_threshold";
+const HOPS: &str = "worker_requests_total";
 
 /// Upper bounds of the latencies' buckets, in seconds: from 1 ms to 10 min.
 const BUCKETS: [f64; 14] = [
@@ -198,54 +202,32 @@ impl Metrics {
 fn made_anew<'a>(members: impl Iterator<Item = &'a Member>, cluster: Option<&Counts>) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     if let Some(cluster) = cluster {
-        cluster.publish(&recorder, "dynamo_frontend_");
+        cluster.publish(&recorder, PREFIX);
     }
-    recorder.describe_gauge(
-        KeyName::from_const_str(HEALTHY),
-        None,
-        SharedString::const_str("1 while the worker answers and gets requests"),
+    let series = Series::new(&recorder, PREFIX);
+    series.describe(HEALTHY, "1 while the worker answers and gets requests");
+    series.describe(
+        STATE,
+        "1 for what the worker is now: free, busy by a threshold, marked by a refusal of a moment ago, or unwell",
     );
-    recorder.describe_gauge(
-        KeyName::from_const_str(STATE),
-        None,
-        SharedString::const_str("1 for what the worker is now: free, busy by a threshold, marked by a refusal of a moment ago, or unwell"),
-    );
-    recorder.describe_gauge(
-        KeyName::from_const_str(OVER),
-        None,
-        SharedString::const_str("Ranks of the worker that are over this threshold"),
-    );
-    recorder.describe_counter(
-        KeyName::from_const_str(HOPS),
-        None,
-        SharedString::const_str("Requests sent to the worker, by how that ended"),
-    );
+    series.describe(OVER, "Ranks of the worker that are over this threshold");
+    series.describe(HOPS, "Requests sent to the worker, by how that ended");
     for member in members {
-        let id = Label::new("worker_id", member.id.to_string());
-        let url = Label::new("url", member.url().to_string());
-        let key = Key::from_parts(KeyName::from_const_str(HEALTHY), vec![id.clone(), url]);
-        recorder
-            .register_gauge(&key, &METADATA)
-            .set(f64::from(u8::from(member.is_well())));
+        let (id, url) = (member.id.to_string(), member.url().to_string());
+        let id = ("worker_id", id.as_str());
+        series.flag(HEALTHY, &[id, ("url", &url)], member.is_well());
         let now = member.standing(Instant::now());
         for standing in Standing::SHOWN {
-            let state = Label::from_static_parts("state", standing.label());
-            let key = Key::from_parts(KeyName::from_const_str(STATE), vec![id.clone(), state]);
-            recorder
-                .register_gauge(&key, &METADATA)
-                .set(f64::from(u8::from(standing == now)));
+            let state = ("state", standing.label());
+            series.flag(STATE, &[id, state], standing == now);
         }
         for (threshold, over) in member.ranks_over() {
-            let name = Label::from_static_parts("threshold", threshold.name());
-            let key = Key::from_parts(KeyName::from_const_str(OVER), vec![id.clone(), name]);
-            recorder.register_gauge(&key, &METADATA).set(over as f64);
+            let threshold = ("threshold", threshold.name());
+            series.gauge(OVER, &[id, threshold], over as f64);
         }
         for ended in Ended::ALL {
-            let result = Label::from_static_parts("result", ended.label());
-            let key = Key::from_parts(KeyName::from_const_str(HOPS), vec![id.clone(), result]);
-            recorder
-                .register_counter(&key, &METADATA)
-                .absolute(member.hops.of(ended));
+            let result = ("result", ended.label());
+            series.counter(HOPS, &[id, result], member.hops.of(ended));
         }
     }
     recorder.handle().render()

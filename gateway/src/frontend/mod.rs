@@ -10,9 +10,10 @@
 //! | [`mark`] | what its refusals say for a moment |
 //! | [`hops`] | how tries at it ended |
 //! | `trial` | how many it gets that a policy held, once it refused |
-//! | [`member`], `check`, `members` | a worker, what asks it, all of them |
-//! | `eligible` | which of them a request may go to |
-//! | [`pick`] | which of those gets it |
+//! | [`member`], `check` | a worker, and what asks it |
+//! | `eligible` | which workers a request may go to |
+//! | `members` | all of them |
+//! | [`pick`] | which of those that may have a request gets it |
 //! | `choose`, `workers` | who gets a request; all of them as what a policy holds it before |
 //! | [`ask`] | what is read of a request |
 //! | [`tokens`] | what is read of an answer |
@@ -70,9 +71,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{info, warn};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 pub use crate::proxy::models;
 pub use args::FrontendArgs;
@@ -84,23 +84,13 @@ pub use record::Outcome;
 pub use tallies::Tallies;
 
 use crate::cli::files;
-use crate::cli::sparing::Sparing;
-use crate::cluster::counts::{Counts, Side};
 use crate::cluster::subscribe;
 use crate::monitor::Monitor;
 use crate::policy;
-use crate::proxy::budget::BufferBudget;
 use crate::proxy::engine::EngineUrl;
-use crate::server::serve::{self, Purpose, Tasks};
-use crate::server::url_of;
+use crate::server::running::{Listeners, Running};
 use crate::worker::Trust;
-use crate::worker::routes::Routes;
-use members::Members;
-use metrics::Metrics;
-use pick::Picker;
-use policies::Policies;
 use shared::Shared;
-use workers::Workers;
 
 /// How often histograms are brought up to date.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -109,12 +99,9 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// [`shutdown`](Self::shutdown) lets requests finish.
 #[derive(Debug)]
 pub struct Frontend {
-    addr: SocketAddr,
-    admin_addr: Option<SocketAddr>,
     shared: Arc<Shared>,
-    tasks: Arc<Tasks>,
     drain_timeout: Duration,
-    _stop_on_drop: DropGuard,
+    running: Running,
 }
 
 impl Frontend {
@@ -128,94 +115,49 @@ impl Frontend {
     /// # Panics
     /// Outside a Tokio runtime.
     pub fn start(config: FrontendConfig) -> io::Result<Self> {
-        let pace = config.pace();
-        let monitor = Monitor::new(config.monitor);
-        let members = Arc::new(Members::new(monitor.clone(), pace, config.mark_time));
-        let block_size = monitor.settings().block_size;
-        let picker = Arc::new(Picker::new(config.router_mode, block_size, config.seed));
-        let policy = config.policy.map(|policy| {
-            let workers = Workers::new(Arc::clone(&members), Arc::clone(&picker), monitor.clone());
-            Policies::new(workers, policy)
-        });
-        let shared = Arc::new(Shared {
-            members,
-            picker,
-            policy,
-            monitor,
-            metrics: Arc::new(Metrics::new().map_err(io::Error::other)?),
-            decisions: Arc::default(),
-            routes: Routes::new(config.routes),
-            budget: BufferBudget::new(config.buffer_budget),
-            max_body: config.max_body,
-            overload_status: config.overload_status,
-            retry_after: config.retry_after,
-            worker_idle_timeout: config.worker_idle_timeout,
-            client_timeout: config.client_timeout,
-            trust: config.trust,
-            own_apart: config.admin_listen.is_some(),
-            worker_warnings: Sparing::default(),
-            draining: CancellationToken::new(),
-            configured: config.workers.clone(),
-            cluster: config
-                .cluster
-                .is_some()
-                .then(|| Arc::new(Counts::new(Side::Hears))),
-        });
-        let listener = serve::listen(config.listen)?;
-        let addr = listener.local_addr()?;
-        let admin = config.admin_listen.map(serve::listen).transpose()?;
-        let admin_addr = admin.as_ref().map(TcpListener::local_addr).transpose()?;
+        let shared = Arc::new(Shared::new(&config)?);
+        let (running, listeners) = Running::listen(config.listen, config.admin_listen)?;
         for url in config.workers {
             shared.members.add(url)?;
         }
-        let tasks = Arc::new(Tasks::default());
-        accept(&shared, &tasks, config.page, listener, admin);
-        tasks.all.spawn({
-            let (shared, stop) = (Arc::clone(&shared), tasks.stop.clone());
+        accept(&shared, &running, config.page, listeners);
+        running.spawn({
+            let shared = Arc::clone(&shared);
             async move {
-                let always =
-                    async { tokio::join!(upkeep(&shared), unsourced::warn_of_thresholds(&shared)) };
-                stop.run_until_cancelled(always).await;
+                tokio::join!(upkeep(&shared), unsourced::warn_of_thresholds(&shared));
             }
         });
         if let (Some(cluster), Some(counts)) = (config.cluster, &shared.cluster) {
             let roster = Arc::clone(&shared) as Arc<dyn subscribe::Roster>;
-            let hearing = subscribe::run(cluster, roster, Arc::clone(counts));
-            let stop = tasks.stop.clone();
-            tasks.all.spawn(async move {
-                stop.run_until_cancelled(hearing).await;
-            });
+            running.spawn(subscribe::run(cluster, roster, Arc::clone(counts)));
         }
-        info!(%addr, workers = shared.members.all().len(), "frontend listens");
-        if let Some(addr) = admin_addr {
+        info!(addr = %running.addr(), workers = shared.members.all().len(), "frontend listens");
+        if let Some(addr) = running.admin_addr() {
             info!(%addr, "frontend listens for operations");
         }
         Ok(Self {
-            addr,
-            admin_addr,
             shared,
             drain_timeout: config.drain_timeout,
-            _stop_on_drop: tasks.stop.clone().drop_guard(),
-            tasks,
+            running,
         })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.running.addr()
     }
 
     /// Where its routes for operations are, if they have a port of their own.
     #[must_use]
     pub fn admin_addr(&self) -> Option<SocketAddr> {
-        self.admin_addr
+        self.running.admin_addr()
     }
 
     /// Where to send requests to, from this machine.
     #[must_use]
     pub fn url(&self) -> String {
-        url_of(self.addr)
+        self.running.url()
     }
 
     /// The workers, in order of their ids.
@@ -260,21 +202,12 @@ impl Frontend {
     }
 
     /// Ends gracefully: new requests and those that a policy holds get 503, those that
-    /// run have the configured time. Then they are cut off. Dropping the future cuts everything off at once.
+    /// run have the configured time. Then they are cut off. Dropping the future cuts
+    /// everything off at once.
     pub async fn shutdown(self) {
         self.shared.draining.cancel();
-        self.tasks.drain.cancel();
-        self.tasks.old.close();
-        let drained = tokio::time::timeout(self.drain_timeout, self.tasks.old.wait()).await;
-        if drained.is_err() {
-            warn!(
-                connections = self.tasks.old.len(),
-                "time is up: cutting off what is left"
-            );
-        }
-        self.tasks.stop.cancel();
-        self.tasks.all.close();
-        self.tasks.all.wait().await;
+        self.running.drain(self.drain_timeout).await;
+        self.running.stop().await;
         info!("frontend stopped");
     }
 }
@@ -289,32 +222,18 @@ pub async fn run(args: FrontendArgs, shutdown: CancellationToken) -> io::Result<
     let policy = config.policy.as_ref();
     let file = policy.and_then(|policy| policy.file.clone());
     let frontend = Frontend::start(config)?;
-    match file {
-        Some(file) => {
-            let reloads = policy::reload(&file, |settings| {
-                frontend.follow(settings);
-            });
-            tokio::select! {
-                () = shutdown.cancelled() => {}
-                failed = reloads => failed?,
-            }
-        }
-        None => shutdown.cancelled().await,
-    }
+    policy::reload_until(&shutdown, file.as_deref(), |settings| {
+        frontend.follow(settings);
+    })
+    .await?;
     frontend.shutdown().await;
     Ok(())
 }
 
-fn accept(
-    shared: &Arc<Shared>,
-    tasks: &Arc<Tasks>,
-    shown: Trust,
-    listener: TcpListener,
-    admin: Option<TcpListener>,
-) {
-    let patience = shared.client_timeout;
-    let page = seen::page(shared, tasks.drain.clone());
-    let answer = {
+/// Who gets what answer: the page before the frontend's routes, on both ports.
+fn accept(shared: &Arc<Shared>, running: &Running, shown: Trust, listeners: Listeners) {
+    let page = seen::page(shared, running.draining());
+    let traffic = {
         let (shared, page) = (Arc::clone(shared), page.clone());
         move |request, peer| {
             let trusted = shared.trust.covers(peer);
@@ -324,20 +243,15 @@ fn accept(
             page.or(seen, request, next)
         }
     };
-    let of = Arc::clone(tasks);
-    let accepting = serve::accept(listener, Purpose::Traffic, patience, answer, of);
-    tasks.all.spawn(accepting);
-    if let Some(listener) = admin {
+    let operations = {
         let shared = Arc::clone(shared);
-        let answer = move |request, _| {
+        move |request| {
             let (shared, page) = (Arc::clone(&shared), page.clone());
             let next = move |request| async move { own::only(&shared, request).await };
             page.or(shown != Trust::None, request, next)
-        };
-        let of = Arc::clone(tasks);
-        let accepting = serve::accept(listener, Purpose::Operations, patience, answer, of);
-        tasks.all.spawn(accepting);
-    }
+        }
+    };
+    running.accept(listeners, shared.client_timeout, traffic, operations);
 }
 
 async fn upkeep(shared: &Shared) {

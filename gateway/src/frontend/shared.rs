@@ -1,17 +1,20 @@
 //! What every request of one frontend needs.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
+use super::config::FrontendConfig;
 use super::members::Members;
 use super::metrics::Metrics;
 use super::pick::Picker;
 use super::policies::Policies;
+use super::workers::Workers;
 use crate::cli::sparing::Sparing;
-use crate::cluster::Counts;
+use crate::cluster::counts::{Counts, Side};
 use crate::monitor::Monitor;
 use crate::page::Decisions;
 use crate::proxy::budget::BufferBudget;
@@ -54,6 +57,46 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// The parts of a frontend that has just started, without its workers.
+    ///
+    /// # Errors
+    /// The metrics could not be set up.
+    pub(super) fn new(config: &FrontendConfig) -> io::Result<Self> {
+        let monitor = Monitor::new(config.monitor.clone());
+        let members = Members::new(monitor.clone(), config.pace(), config.mark_time);
+        let members = Arc::new(members);
+        let block_size = monitor.settings().block_size;
+        let picker = Arc::new(Picker::new(config.router_mode, block_size, config.seed));
+        let policy = config.policy.clone().map(|policy| {
+            let workers = Workers::new(Arc::clone(&members), Arc::clone(&picker), monitor.clone());
+            Policies::new(workers, policy)
+        });
+        Ok(Self {
+            members,
+            monitor,
+            picker,
+            metrics: Arc::new(Metrics::new().map_err(io::Error::other)?),
+            decisions: Arc::default(),
+            routes: Routes::new(config.routes.clone()),
+            budget: BufferBudget::new(config.buffer_budget),
+            max_body: config.max_body,
+            overload_status: config.overload_status,
+            retry_after: config.retry_after,
+            worker_idle_timeout: config.worker_idle_timeout,
+            client_timeout: config.client_timeout,
+            trust: config.trust,
+            own_apart: config.admin_listen.is_some(),
+            worker_warnings: Sparing::default(),
+            configured: config.workers.clone(),
+            cluster: config
+                .cluster
+                .is_some()
+                .then(|| Arc::new(Counts::new(Side::Hears))),
+            draining: CancellationToken::new(),
+            policy,
+        })
+    }
+
     pub(super) fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
     }

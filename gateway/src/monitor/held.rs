@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::member::Shared;
 use super::own::Share;
+use super::shared::Shared;
 
 /// A request that was sent to a worker. Dropping it says that the request has ended,
 /// however it did.

@@ -1,19 +1,16 @@
 //! One worker, watched.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::held::Held;
 use super::load::{Busy, Load};
-use super::ratio::Ratios;
 use super::sample::{Source, Totals};
+use super::shared::Shared;
 use super::snapshot::{MemberSnapshot, SourceSnapshot};
-use super::state::{Reading, State};
-use super::table::Table;
+use super::state::Reading;
 use super::threshold::Threshold;
 use crate::scrape::page::PageUrl;
 
@@ -54,27 +51,6 @@ impl Joining {
 /// can end, but is then shown nowhere.
 #[derive(Clone, Debug)]
 pub struct Member(pub(super) Arc<Shared>);
-
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub id: u64,
-    pub worker_type: &'static str,
-    pub settings: Arc<Common>,
-    pub state: Mutex<State>,
-    pub models: Mutex<BTreeSet<String>>,
-}
-
-/// What all members have in common.
-#[derive(Debug)]
-pub(super) struct Common {
-    pub load_ttl: Duration,
-    pub block_size: u32,
-    pub track_output_blocks: bool,
-    pub table: Table,
-    pub ratios: Ratios,
-    /// Something is known that may make room somewhere.
-    pub news: Notify,
-}
 
 impl Member {
     /// Its name.
@@ -170,15 +146,5 @@ impl Member {
             dropped: state.dropped,
             failed_scrapes: state.failed_scrapes,
         }
-    }
-}
-
-impl Shared {
-    pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn models(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

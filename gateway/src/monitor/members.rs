@@ -10,10 +10,11 @@ use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::member::{Common, Joining, Member, Shared};
+use super::member::{Joining, Member};
 use super::ratio::Ratios;
 use super::sample::Totals;
 use super::scrape;
+use super::shared::{Common, Shared};
 use super::snapshot::{self, MemberSnapshot};
 use super::state::State;
 use super::table::Table;

@@ -14,7 +14,9 @@
 //! | `state` | what is known of one worker's load |
 //! | `table` | the thresholds in force, by model |
 //! | [`snapshot`] | what metrics say of the workers |
-//! | [`member`], [`held`] | one worker, watched; what a request takes of it |
+//! | `shared` | what is known of one worker, and what all have in common |
+//! | [`held`] | what a request takes of a worker |
+//! | [`member`] | one worker, watched |
 //! | `names`, [`page`] | what a metrics page says |
 //! | `scrape` | a metrics page, read now and then |
 //! | [`members`] | all workers, and the thresholds that they are judged by |
@@ -36,6 +38,7 @@ mod ratio;
 mod reported;
 pub mod sample;
 mod scrape;
+mod shared;
 pub mod snapshot;
 pub mod sources;
 mod state;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 use super::named::{Named, label, whole};
-use super::policy::Policy;
+use super::policy::{Class, Policy};
 use crate::scrape::exposition::Page;
 
 /// The counter that every gate has, and by which the prefix is known.
@@ -101,6 +101,23 @@ impl Gate {
     /// The sum of one count over all lanes.
     pub fn total(&self, count: impl Fn(&Lane) -> u64) -> u64 {
         self.lanes.iter().map(count).fold(0, u64::saturating_add)
+    }
+
+    /// Requests admitted, at once or out of the queue.
+    pub fn admitted(&self) -> u64 {
+        self.total(|lane| lane.direct + lane.from_queue)
+    }
+
+    /// Requests that the gate refused.
+    pub fn rejected(&self) -> u64 {
+        self.total(|lane| lane.rejected_rank + lane.rejected_worker)
+    }
+
+    /// Requests that its policy refused, and not only counted as refused.
+    pub fn refused_by_policy(&self) -> u64 {
+        let policy = self.policy.iter().filter(|policy| !policy.observes);
+        let classes = policy.flat_map(|policy| &policy.classes);
+        classes.map(Class::refusals).fold(0, u64::saturating_add)
     }
 }
 

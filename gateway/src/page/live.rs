@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::decisions::Decisions;
+use super::history::History;
 use super::reading::Reading;
-use super::snapshot::History;
 
 /// How often it samples.
 pub const EVERY: Duration = Duration::from_secs(1);

@@ -13,9 +13,13 @@
 //! | [`gate`] | a worker, as its metrics tell it |
 //! | [`front`] | a frontend, as its metrics tell it |
 //! | [`reading`] | all of it at one moment |
+//! | `span` | by how much counts grew from one reading to another |
 //! | [`refusals`] | refusals by reason, whoever refused |
-//! | [`snapshot`] | what is shown, from readings of the last half minute |
 //! | [`decisions`] | the last decisions, kept while somebody looks |
+//! | [`snapshot`] | what is shown |
+//! | `saturation` | the first two axes: device and gates |
+//! | `quality` | the third: what clients get |
+//! | [`history`] | readings of the last half minute, and what is shown of them |
 //! | [`live`] | one sampler for all who look |
 //! | [`serve`] | the page's routes, before those of a server |
 
@@ -23,15 +27,20 @@ pub mod decisions;
 pub mod front;
 pub mod gate;
 pub mod histogram;
+pub mod history;
 pub mod live;
 mod named;
 pub mod policy;
+mod quality;
 pub mod reading;
 pub mod refusals;
+mod saturation;
 pub mod serve;
 pub mod snapshot;
+mod span;
 
 pub use decisions::Decisions;
+pub use history::History;
 pub use reading::Reading;
 pub(crate) use serve::Page;
-pub use snapshot::{History, Snapshot};
+pub use snapshot::Snapshot;

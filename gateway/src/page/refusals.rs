@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::front::Front;
 use super::gate::Gate;
 use super::policy::Class;
+use super::span::Span;
 
 /// Refusals for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,11 +27,11 @@ type Reason = (String, bool);
 
 /// How many, by reason.
 #[derive(Debug, Default)]
-pub(super) struct Counted(BTreeMap<Reason, u64>);
+struct Counted(BTreeMap<Reason, u64>);
 
 impl Counted {
     /// Of a worker: its gate's, and its policy's.
-    pub(super) fn of_gate(gate: &Gate) -> Self {
+    fn of_gate(gate: &Gate) -> Self {
         let mut all = Self::default();
         all.one("rank_full", true, gate.total(|lane| lane.rejected_rank));
         all.one("worker_full", true, gate.total(|lane| lane.rejected_worker));
@@ -41,7 +42,7 @@ impl Counted {
     }
 
     /// Of a frontend: its policy's, and those that no policy decided.
-    pub(super) fn of_front(front: &Front) -> Self {
+    fn of_front(front: &Front) -> Self {
         let mut all = Self::default();
         for queue in &front.queues {
             all.classes(&queue.classes, !queue.observes);
@@ -63,14 +64,14 @@ impl Counted {
         }
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) {
         for ((reason, carried_out), count) in &other.0 {
             self.one(reason, *carried_out, *count);
         }
     }
 
     /// By how much each grew. One that was counted anew has not grown.
-    pub(super) fn since(self, then: &Self) -> Self {
+    fn since(self, then: &Self) -> Self {
         let grown = self.0.into_iter().map(|(reason, count)| {
             let grown = count.saturating_sub(then.count(&reason));
             (reason, grown)
@@ -78,12 +79,12 @@ impl Counted {
         Self(grown.collect())
     }
 
-    pub(super) fn count(&self, reason: &Reason) -> u64 {
+    fn count(&self, reason: &Reason) -> u64 {
         self.0.get(reason).copied().unwrap_or_default()
     }
 
     /// With how many a second each was lately, the most frequent first.
-    pub(super) fn shown(self, lately: impl Fn(&Reason) -> f64) -> Vec<Refusals> {
+    fn shown(self, lately: impl Fn(&Reason) -> f64) -> Vec<Refusals> {
         let mut all: Vec<Refusals> = self
             .0
             .into_iter()
@@ -100,4 +101,21 @@ impl Counted {
         });
         all
     }
+}
+
+/// All of them, with how many a second each was lately.
+pub(super) fn refusals(pace: &Span) -> Vec<Refusals> {
+    let fronts = pace.then.front.as_ref().zip(pace.now.front.as_ref());
+    let mut lately = Counted::default();
+    for (then, now) in pace.gates() {
+        lately.add(&Counted::of_gate(now).since(&Counted::of_gate(then)));
+    }
+    if let Some((then, now)) = fronts {
+        lately.add(&Counted::of_front(now).since(&Counted::of_front(then)));
+    }
+    let mut all = Counted::default();
+    let gates = pace.now.gates.iter().map(Counted::of_gate);
+    let front = pace.now.front.iter().map(Counted::of_front);
+    gates.chain(front).for_each(|one| all.add(&one));
+    all.shown(|reason| pace.per_second(lately.count(reason)))
 }

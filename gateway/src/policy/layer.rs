@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidegate::Gate;
+use tidegate::{Gate, Settings as GateSettings};
 use tidegate_policy::class::ClassId;
 use tidegate_policy::desk::{Alone, Desk, Entry, Moves, Outcome};
 use tidegate_policy::judge::EngineSize;
@@ -243,6 +243,18 @@ impl<D: Door> Counter<D> {
 }
 
 impl Size {
+    /// Of an engine with so many ranks that tells this batch, under the limits that
+    /// someone set.
+    pub(crate) fn of(explicit: GateSettings, ranks: usize, max_num_seqs: Option<u32>) -> Self {
+        let limits = explicit.resolve_for(ranks, max_num_seqs);
+        let limit = limits.map_or(u32::MAX, |limits| limits.engine_request_limit);
+        Self {
+            limit,
+            ranks: u32::try_from(ranks).unwrap_or(u32::MAX).max(1),
+            batch: max_num_seqs.unwrap_or(limit),
+        }
+    }
+
     fn of_all(self) -> EngineSize {
         EngineSize {
             request_limit: self.limit.saturating_mul(self.ranks),

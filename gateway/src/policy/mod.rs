@@ -37,14 +37,14 @@ mod reload;
 mod sampling;
 mod show;
 
-pub use args::{PolicyConfig, PolicyFlags, QueueFlags};
+pub use args::{FollowFlags, PolicyConfig, PolicyFlags};
 pub use command::{PolicyArgs, run};
 pub(crate) use door::Door;
 pub(crate) use entering::{Arrived, GateAlone, Held, Refused, Verdict};
 pub(crate) use inside::Inside;
 pub(crate) use keeper::keep;
 pub(crate) use layer::{Layer, Size};
-pub(crate) use reload::reload;
+pub(crate) use reload::reload_until;
 pub(crate) use sampling::{Sampling, sample};
 pub use tidegate_policy::settings::Settings;
 

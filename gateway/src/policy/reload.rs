@@ -5,17 +5,33 @@ use std::path::Path;
 
 use tidegate_policy::settings::Settings;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::read::read;
 
-/// Reads the file at each SIGHUP and hands on what it says. A file that is wrong
-/// changes nothing but the log, which names line and key. Runs until it is dropped;
-/// cancel safe.
+/// Returns once `shutdown` is cancelled. Until then a policy's `file` is read at each
+/// SIGHUP, and what it says is handed on. One that is wrong changes nothing but the log,
+/// which names line and key. Cancel safe.
 ///
 /// # Errors
 /// The process may not install signal handlers.
-pub(crate) async fn reload(file: &Path, mut follow: impl FnMut(Settings)) -> io::Result<()> {
+pub(crate) async fn reload_until(
+    shutdown: &CancellationToken,
+    file: Option<&Path>,
+    follow: impl FnMut(Settings),
+) -> io::Result<()> {
+    let Some(file) = file else {
+        shutdown.cancelled().await;
+        return Ok(());
+    };
+    tokio::select! {
+        () = shutdown.cancelled() => Ok(()),
+        failed = reload(file, follow) => failed,
+    }
+}
+
+async fn reload(file: &Path, mut follow: impl FnMut(Settings)) -> io::Result<()> {
     let mut hangups = signal(SignalKind::hangup())?;
     while hangups.recv().await.is_some() {
         match read(file) {

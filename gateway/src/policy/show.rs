@@ -2,16 +2,14 @@
 //! and what clients got. The three axes are all there: the GPU, concurrency, and
 //! quality of service.
 
-use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
+use metrics::Recorder;
 use tidegate_policy::class::ClassId;
 use tidegate_policy::published::Reading;
 use tidegate_policy::reason::Reason;
 
 use super::door::Door;
 use super::layer::{Counter, Layer};
-
-const METADATA: Metadata<'static> =
-    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+use crate::server::series::Series;
 
 /// Names, and what they mean.
 const HELP: [(&str, &str); 13] = [
@@ -46,7 +44,7 @@ const HELP: [(&str, &str); 13] = [
     ),
     (
         "policy_drain_error_seconds",
-        "How far predictions of the drain time were off lately, in seconds",
+        "How far predictions of the drain time were off lately, by predictor, in seconds",
     ),
     (
         "policy_goodput",
@@ -79,12 +77,12 @@ impl Layer {
     /// Sets every series as it is now.
     pub(crate) fn publish(&self, recorder: &impl Recorder, prefix: &str) {
         let show = Show {
-            recorder,
-            prefix,
-            model: None,
+            series: Series::new(recorder, prefix),
+            returns: false,
         };
-        HELP.iter()
-            .for_each(|(name, help)| show.describe(name, help));
+        for (name, help) in HELP {
+            show.series.describe(name, help);
+        }
         let now = self.now();
         self.with(|counter| {
             let reading = self
@@ -101,16 +99,13 @@ impl<D: Door> Layer<D> {
     /// The same of what is held for a model before workers whose state is their own
     /// affair.
     pub(crate) fn publish_queue(&self, recorder: &impl Recorder, prefix: &str, model: &str) {
-        let model = Some(model);
         let show = Show {
-            recorder,
-            prefix,
-            model,
+            series: Series::new(recorder, prefix).with("model", model),
+            returns: true,
         };
-        let told = |name: &&str| QUEUE.contains(name);
-        HELP.iter()
-            .filter(|(name, _)| told(name))
-            .for_each(|(name, help)| show.describe(name, help));
+        for (name, help) in HELP.into_iter().filter(|(name, _)| QUEUE.contains(name)) {
+            show.series.describe(name, help);
+        }
         let now = self.now();
         self.with(|counter| {
             show.inside(counter);
@@ -119,27 +114,23 @@ impl<D: Door> Layer<D> {
     }
 }
 
-struct Show<'a, R> {
-    recorder: &'a R,
-    prefix: &'a str,
-    /// The label `model`, if there is one.
-    model: Option<&'a str>,
+struct Show<'a> {
+    series: Series<'a>,
+    /// Whether requests that were let in may come back.
+    returns: bool,
 }
 
-impl<R: Recorder> Show<'_, R> {
+impl Show<'_> {
     fn state(&self, reading: &Reading, now: std::time::Duration) {
         let fresh = reading.fresh();
-        self.gauge(
-            "policy_state_fresh",
-            &[],
-            f64::from(u8::from(fresh.is_some())),
-        );
+        self.series.flag("policy_state_fresh", &[], fresh.is_some());
         let age = match reading {
             Reading::Fresh(state) => now.saturating_sub(state.at),
             Reading::Stale { age } => *age,
             Reading::Missing => now,
         };
-        self.gauge("policy_state_age_seconds", &[], age.as_secs_f64());
+        self.series
+            .gauge("policy_state_age_seconds", &[], age.as_secs_f64());
         let device = fresh.map(|state| state.device).unwrap_or_default();
         let memory = fresh.and_then(|state| state.memory);
         for (axis, share) in [
@@ -149,7 +140,7 @@ impl<R: Recorder> Show<'_, R> {
             ("memory", memory.map(|memory| memory.share())),
         ] {
             // Once shown, what is not known any more is not a number.
-            self.gauge(
+            self.series.gauge(
                 "policy_gpu_share",
                 &[("of", axis)],
                 share.unwrap_or(f64::NAN),
@@ -157,27 +148,20 @@ impl<R: Recorder> Show<'_, R> {
         }
     }
 
-    fn describe(&self, name: &str, help: &'static str) {
-        let unit = name.ends_with("_seconds").then_some(Unit::Seconds);
-        let (name, help) = (self.name(name), SharedString::const_str(help));
-        match name.as_str().ends_with("_total") {
-            true => self.recorder.describe_counter(name, unit, help),
-            false => self.recorder.describe_gauge(name, unit, help),
-        }
-    }
-
     fn inside(&self, counter: &Counter<impl Door>) {
         let observes = counter.desk.mode() == tidegate_policy::shadow::Mode::Observe;
-        self.gauge("policy_observes", &[], f64::from(u8::from(observes)));
+        self.series.flag("policy_observes", &[], observes);
         let inside = counter.desk.judge().inside();
-        self.gauge("policy_inside_count", &[], inside as f64);
+        self.series.gauge("policy_inside_count", &[], inside as f64);
     }
 
     fn concurrency(&self, counter: &Counter<impl Door>) {
         let judge = counter.desk.judge();
         self.inside(counter);
-        self.gauge("policy_utilisation_target", &[], judge.target());
-        self.gauge("policy_engine_request_limit", &[], judge.limit().into());
+        self.series
+            .gauge("policy_utilisation_target", &[], judge.target());
+        self.series
+            .gauge("policy_engine_request_limit", &[], judge.limit().into());
     }
 
     fn classes(&self, counter: &mut Counter<impl Door>, now: std::time::Duration) {
@@ -187,26 +171,29 @@ impl<R: Recorder> Show<'_, R> {
             let class = [("class", name.as_str())];
             self.decisions(counter, at, name);
             let held = counter.desk.held(ClassId(at));
-            self.gauge("policy_held_count", &class, held as f64);
+            self.series.gauge("policy_held_count", &class, held as f64);
             let error = counter.desk.judge().drain(ClassId(at)).map(|d| d.error());
             let error = error.unwrap_or_default();
-            for (model, ms) in [
+            for (predictor, ms) in [
                 ("regression", error.regression_ms),
                 ("average", error.average_ms),
             ] {
-                let labels = [("class", name.as_str()), ("model", model)];
-                self.gauge("policy_drain_error_seconds", &labels, seconds(ms));
+                let labels = [("class", name.as_str()), ("predictor", predictor)];
+                self.series
+                    .gauge("policy_drain_error_seconds", &labels, seconds(ms));
             }
             let Some(attained) = counter.desk.attained(now, ClassId(at)) else {
                 continue;
             };
-            self.gauge("policy_goodput", &class, attained.goodput);
+            self.series
+                .gauge("policy_goodput", &class, attained.goodput);
             let share = attained.attainment.unwrap_or(f64::NAN);
-            self.gauge("policy_attainment", &class, share);
+            self.series.gauge("policy_attainment", &class, share);
             let quantiles = attained.first_token_ms.map_or([None; 3], |q| q.map(Some));
             for (quantile, ms) in ["0.5", "0.99", "0.999"].into_iter().zip(quantiles) {
                 let labels = [("class", name.as_str()), ("quantile", quantile)];
-                self.gauge("policy_first_token_seconds", &labels, seconds(ms));
+                self.series
+                    .gauge("policy_first_token_seconds", &labels, seconds(ms));
             }
         }
     }
@@ -217,43 +204,18 @@ impl<R: Recorder> Show<'_, R> {
         };
         let show = |decision, reason, count| {
             let labels = [("class", name), ("decision", decision), ("reason", reason)];
-            self.counter("policy_decision_total", &labels, count);
+            self.series.counter("policy_decision_total", &labels, count);
         };
         show("admitted", "", counts.admitted);
         show("gate_alone", "", counts.gate_alone);
         show("left", "", counts.left);
-        if self.model.is_some() {
+        if self.returns {
             show("returned", "", counts.returned);
         }
         for reason in Reason::ALL {
             show("held", reason.name(), counts.waited(reason));
             show("refused", reason.name(), counts.refused(reason));
         }
-    }
-
-    fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {
-        let key = self.key(name, labels);
-        self.recorder.register_gauge(&key, &METADATA).set(value);
-    }
-
-    fn counter(&self, name: &'static str, labels: &[(&'static str, &str)], value: u64) {
-        let key = self.key(name, labels);
-        self.recorder
-            .register_counter(&key, &METADATA)
-            .absolute(value);
-    }
-
-    fn key(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Key {
-        let model = self.model.map(|model| ("model", model));
-        let labels = labels
-            .iter()
-            .chain(&model)
-            .map(|(name, value)| Label::new(*name, (*value).to_owned()));
-        Key::from_parts(self.name(name), labels.collect::<Vec<_>>())
-    }
-
-    fn name(&self, name: &str) -> KeyName {
-        KeyName::from(format!("{}{name}", self.prefix))
     }
 }
 

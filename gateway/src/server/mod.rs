@@ -1,6 +1,6 @@
 //! What worker and frontend have in common as servers: how connections are
-//! accepted, watched and seen out, how requests are named, what paths mean, and
-//! the shape of answers.
+//! accepted, watched and seen out, how a server starts and ends, how requests are
+//! named, what paths mean, and the shapes of answers and metrics.
 //!
 //! A part imports only from parts above it.
 //!
@@ -12,8 +12,10 @@
 //! | [`answer`] | answers of our own, and the type of every answer |
 //! | `discard` | bodies that nobody wants |
 //! | `drain` | how fast requests finish, and when a refused one may come again |
+//! | `series` | series of `/metrics` that are set when they are read |
 //! | `busy` | whether a connection has a request in progress |
 //! | `serve` | connections |
+//! | `running` | a server from its listeners to its end |
 
 pub mod answer;
 mod busy;
@@ -22,7 +24,9 @@ pub(crate) mod discard;
 pub(crate) mod drain;
 pub(crate) mod named;
 pub(crate) mod path;
-pub(crate) mod serve;
+pub(crate) mod running;
+pub(crate) mod series;
+mod serve;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

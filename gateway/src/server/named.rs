@@ -1,6 +1,6 @@
 //! What identifies a request in the log.
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Response};
 
 use crate::proxy::headers;
 
@@ -34,9 +34,12 @@ impl Named {
         self.traceparent.as_ref().map(text)
     }
 
-    /// The id, for the answer.
-    pub(crate) fn into_id(self) -> HeaderValue {
-        self.id
+    /// Puts the id on the answer, unless whoever gave it did.
+    pub(crate) fn put_on<B>(self, answer: &mut Response<B>) {
+        answer
+            .headers_mut()
+            .entry(headers::REQUEST_ID)
+            .or_insert(self.id);
     }
 }
 

@@ -59,19 +59,19 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The tasks of one server, and how they are told to end.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks {
+pub(super) struct Tasks {
     /// All of them.
-    pub(crate) all: TaskTracker,
+    pub(super) all: TaskTracker,
     /// Connections accepted before the shutdown began.
-    pub(crate) old: TaskTracker,
+    pub(super) old: TaskTracker,
     /// Connections finish what they have begun and take nothing new.
-    pub(crate) drain: CancellationToken,
+    pub(super) drain: CancellationToken,
     /// Everything ends at once.
-    pub(crate) stop: CancellationToken,
+    pub(super) stop: CancellationToken,
 }
 
 /// Listens on `addr`.
-pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+pub(super) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = match addr {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -86,11 +86,22 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(super) enum Purpose {
     /// Requests of clients, which a shutdown lets finish.
     Traffic,
     /// The server's own routes, and nothing else.
     Operations,
+}
+
+/// A body that can be sent to a client.
+pub(crate) trait Sent:
+    Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+
+impl<B> Sent for B where
+    B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
 }
 
 /// Accepts connections until stopped, and has `answer` answer their requests, told
@@ -98,7 +109,7 @@ pub(crate) enum Purpose {
 /// whoever comes then is told so, instead of finding nobody.
 ///
 /// The future of an answer is dropped when its client leaves.
-pub(crate) async fn accept<F, B>(
+pub(super) async fn accept<F, B>(
     listener: TcpListener,
     purpose: Purpose,
     patience: Duration,
@@ -106,7 +117,7 @@ pub(crate) async fn accept<F, B>(
     tasks: Arc<Tasks>,
 ) where
     F: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+    B: Sent,
 {
     let warnings = Sparing::default();
     let mut server = auto::Builder::new(TokioExecutor::new());
@@ -163,7 +174,7 @@ async fn serve<F, B>(
     tasks: Arc<Tasks>,
 ) where
     F: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+    B: Sent,
 {
     if let Err(error) = prepare(&stream) {
         debug!(%error, "a connection ended before it was served");

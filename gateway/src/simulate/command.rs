@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use tidegate_policy::file;
 use tidegate_policy::shadow::Mode;
 
-use super::door::WayIn;
 use super::sweep::{Length, Point, sweep};
+use super::way_in::WayIn;
 use super::workload::Workload;
 use super::world::Setup;
 use super::{plot, table, trace};

@@ -1,27 +1,12 @@
-//! The way in to the engine: what it decides, and when it is asked.
+//! A door before the engine: what it decides, and when it is asked.
 
 use std::time::Duration;
 
-use tidegate_policy::class::Classes;
 use tidegate_policy::reason::Reason;
-use tidegate_policy::settings::Settings;
-use tidegate_policy::shadow::{Counts, Mode};
+use tidegate_policy::shadow::Counts;
 use tidegate_policy::state::EngineSample;
 
-use super::gate_door::GateDoor;
-use super::policy_door::PolicyDoor;
 use super::request::Request;
-
-/// What stands before the engine.
-#[derive(Clone, Debug)]
-pub enum WayIn {
-    /// Nothing: every request enters at once.
-    Open,
-    /// The gate, with these limits.
-    Gate(tidegate::Settings),
-    /// The policy, and behind it the gate with these limits.
-    Policy(Box<Settings>, tidegate::Settings, Mode),
-}
 
 /// What a door did with requests, by their numbers, in order.
 #[derive(Debug, Default)]
@@ -63,7 +48,7 @@ pub(super) trait Door {
 }
 
 /// No door at all.
-struct Open;
+pub(super) struct Open;
 
 impl Door for Open {
     fn arrives(&mut self, _: Duration, id: u64, _: &Request, moves: &mut Moves) {
@@ -73,27 +58,4 @@ impl Door for Open {
     fn first_token(&mut self, _: Duration, _: u64, _: &mut Moves) {}
 
     fn ends(&mut self, _: Duration, _: u64, _: u64, _: &mut Moves) {}
-}
-
-impl WayIn {
-    /// The door, before an engine whose batch has this size. Limits that cannot
-    /// be represented fall back to those that follow the engine's size.
-    pub(super) fn door(&self, batch: u32) -> Box<dyn Door> {
-        match self {
-            WayIn::Open => Box::new(Open),
-            WayIn::Gate(limits) => Box::new(GateDoor::new(*limits, batch)),
-            WayIn::Policy(settings, limits, mode) => {
-                let gate = GateDoor::new(*limits, batch);
-                Box::new(PolicyDoor::new((**settings).clone(), gate, *mode, batch))
-            }
-        }
-    }
-
-    /// The classes by which it decides, if it does.
-    pub(super) fn classes(&self) -> Option<&Classes> {
-        match self {
-            WayIn::Policy(settings, ..) => Some(&settings.classes),
-            WayIn::Open | WayIn::Gate(_) => None,
-        }
-    }
 }

@@ -27,9 +27,10 @@
 //! | `request` | a request to come |
 //! | `workload` | seeded requests, and recorded ones |
 //! | `report` | what became of them |
-//! | `door` | what a way in has to do, and the open one |
+//! | `door` | what a door has to do, and the open one |
 //! | `gate_door` | the gate alone |
 //! | `policy_door` | the policy before the gate |
+//! | `way_in` | which of them stands before the engine |
 //! | `engine` | the engine in virtual time |
 //! | `retries` | clients that come again |
 //! | `world` | the events, and who acts on them |
@@ -50,16 +51,17 @@ mod retries;
 mod sweep;
 mod table;
 mod trace;
+mod way_in;
 mod workload;
 mod world;
 
 pub use command::{SimulateArgs, run};
-pub use door::WayIn;
 pub use engine::{Cold, Slow};
 pub use report::{ClassReport, Report};
 pub use request::Request;
 pub use retries::{Pause, Retries};
 pub use sweep::{Length, Point, sustainable, sweep};
 pub use trace::read as read_trace;
+pub use way_in::WayIn;
 pub use workload::Workload;
 pub use world::{Setup, simulate};

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::door::WayIn;
 use super::report::Report;
+use super::way_in::WayIn;
 use super::workload::Workload;
 use super::world::{Setup, simulate};
 use crate::engine::batch::{Batch, BatchConfig, Work};

@@ -1,8 +1,8 @@
 //! The events in order, and who acts on them.
 //!
 //! There are five kinds: a step of the engine ends, the door wakes, the engine is
-//! sampled, a refused client comes again, a request arrives. The earliest is next; of those at the same moment,
-//! the first in this list.
+//! sampled, a refused client comes again, a request arrives. The earliest is next; of
+//! those at the same moment, the first in this list.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use tidegate_policy::class::Classes;
 use tidegate_policy::sampler;
 use tidegate_policy::settings::Settings;
 
-use super::door::{Door, Moves, WayIn};
+use super::door::{Door, Moves};
 use super::engine::{Cold, Engine, Slow};
 use super::report::Report;
 use super::request::Request;
 use super::retries::{Retries, Returning};
+use super::way_in::WayIn;
 use crate::engine::batch::BatchConfig;
 
 /// What is simulated, besides the way in and the requests.

@@ -3,9 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::config::WorkerType;
 use super::prefix::parse_prefix;
 use super::routes::GateRoute;
 use super::trust::Trust;
@@ -15,6 +14,30 @@ use crate::config::args::parse_max_num_seqs;
 use crate::config::{LimitArgs, Ranks};
 use crate::policy::PolicyFlags;
 use crate::proxy::engine::EngineUrl;
+
+/// Which part of serving a worker does. Prefill and decode workers are gated
+/// apart, and sized apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WorkerType {
+    /// Reads prompts.
+    Prefill,
+    /// Generates tokens.
+    Decode,
+    /// Does both.
+    Aggregated,
+}
+
+impl WorkerType {
+    /// The metrics label.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Prefill => "prefill",
+            Self::Decode => "decode",
+            Self::Aggregated => "aggregated",
+        }
+    }
+}
 
 /// Arguments of `tidegate worker`.
 #[derive(Clone, Debug, Args)]

@@ -3,11 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use http::StatusCode;
 use tidegate::Settings;
 
-use super::args::WorkerArgs;
+use super::args::{WorkerArgs, WorkerType};
 use super::error::ConfigError;
 use super::known::KnownEngine;
 use super::refusal::{OVERLOADED, has_body, parse_status};
@@ -19,30 +18,6 @@ use crate::proxy::engine::EngineUrl;
 
 /// Where the status of refusals is read from.
 const STATUS_VARIABLE: &str = "DYN_HTTP_OVERLOAD_STATUS_CODE";
-
-/// Which part of serving a worker does. Prefill and decode workers are gated
-/// apart, and sized apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WorkerType {
-    /// Reads prompts.
-    Prefill,
-    /// Generates tokens.
-    Decode,
-    /// Does both.
-    Aggregated,
-}
-
-impl WorkerType {
-    /// The metrics label.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Prefill => "prefill",
-            Self::Decode => "decode",
-            Self::Aggregated => "aggregated",
-        }
-    }
-}
 
 /// Everything that makes a worker.
 #[derive(Clone, Debug)]
@@ -140,7 +115,7 @@ impl WorkerConfig {
             .map_err(|error| ConfigError::Setting(error.to_string()))?;
         let reads_bodies = [
             (args.rank_from_body, "--rank-from-body"),
-            (args.policy.policy.is_some(), "--policy"),
+            (args.policy.follow.policy.is_some(), "--policy"),
         ];
         for (_, flag) in reads_bodies.into_iter().filter(|(set, _)| *set) {
             if args.buffer_budget == 0 {
@@ -174,7 +149,7 @@ impl WorkerConfig {
             page: args.page,
             metrics_prefix: args.metrics_prefix,
             legacy_metrics: args.legacy_metrics,
-            policy: PolicyConfig::from_flags(args.policy)?,
+            policy: PolicyConfig::of_worker(args.policy)?,
             cluster,
             ..Self::new(args.engine_url)
         })

@@ -12,6 +12,7 @@ use super::legacy;
 use super::prefix::parse_prefix;
 use crate::cluster::Counts;
 use crate::policy::Layer;
+use crate::server::series::Series;
 
 /// Upper bounds of the queue wait's buckets, in seconds: 12 from 1 ms to 60 s,
 /// each 2.7 times the one before.
@@ -21,6 +22,11 @@ const WAIT_BUCKETS: [f64; 12] = [
 
 const METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// Whether the engine's size is known, and whether the gate runs on a limit that
+/// protects nothing.
+const REPORTED: &str = "engine_reported";
+const FALLBACK: &str = "engine_request_limit_is_fallback";
 
 /// Everything that `/metrics` shows.
 #[derive(Debug)]
@@ -68,31 +74,28 @@ impl Metrics {
             Some(Unit::Seconds),
             SharedString::const_str("Time from queueing to admission, in seconds"),
         );
-        metrics.recorder.describe_gauge(
-            metrics.name("engine_reported"),
-            None,
-            SharedString::const_str("1 once the engine's size is known, by flag or report"),
+        let series = metrics.series();
+        series.describe(
+            REPORTED,
+            "1 once the engine's size is known, by flag or report",
         );
-        metrics.recorder.describe_gauge(
-            metrics.name("engine_request_limit_is_fallback"),
-            None,
-            SharedString::const_str("1 while nobody has set the engine request limit and the engine's size is not known: the fallback protects nothing"),
+        series.describe(
+            FALLBACK,
+            "1 while nobody has set the engine request limit and the engine's size is not known: the fallback protects nothing",
         );
-        metrics.say("engine_reported", false);
-        metrics.say("engine_request_limit_is_fallback", !limited);
+        series.flag(REPORTED, &[], false);
+        series.flag(FALLBACK, &[], !limited);
         Ok(metrics)
     }
 
     /// The engine's size is known from now on.
     pub(super) fn engine_reported(&self) {
-        self.say("engine_reported", true);
-        self.say("engine_request_limit_is_fallback", false);
+        self.series().flag(REPORTED, &[], true);
+        self.series().flag(FALLBACK, &[], false);
     }
 
-    fn say(&self, suffix: &str, yes: bool) {
-        let key = Key::from_name(self.name(suffix));
-        let gauge = self.recorder.register_gauge(&key, &METADATA);
-        gauge.set(f64::from(u8::from(yes)));
+    fn series(&self) -> Series<'_> {
+        Series::new(&self.recorder, &self.prefix)
     }
 
     /// Counts the wait of a request that was queued and is now admitted.
@@ -121,7 +124,7 @@ impl Metrics {
             drop(self.waits(lane.lane));
         }
         if self.legacy {
-            legacy::publish(&self.recorder, &METADATA, &seen);
+            legacy::publish(&self.recorder, &seen);
         }
         self.handle.render()
     }

@@ -1,6 +1,6 @@
-//! News for a client that waits, at the gate or in its class, and asked for them: it gives the status line up,
-//! gets 200 at once, and comments with its position and expected wait until its turn
-//! comes. Then the engine's stream passes as it is. Whatever else comes of the request
+//! News for a client that waits, at the gate or in its class, and asked for them: it
+//! gives the status line up, gets 200 at once, and comments with its position and
+//! expected wait until its turn comes. Then the engine's stream passes as it is. Whatever else comes of the request
 //! is one `error` event with the body that an answer would have had.
 
 use std::sync::Arc;

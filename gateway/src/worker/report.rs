@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use tidegate::{EngineReport, Limits, Settings};
+use tidegate::{EngineReport, Limits};
 use tracing::{info, warn};
 
-pub use super::known::KnownEngine;
+use super::known::KnownEngine;
 use super::pages::{KINDS, Told};
 use super::shared::Shared;
 use crate::config::Source;
@@ -126,7 +126,7 @@ impl Heard {
         match shared.gate.report_engine(report) {
             Ok(limits) => {
                 if let Some(policy) = &shared.policy {
-                    policy.resize(size(shared.explicit, ranks.len(), max_num_seqs));
+                    policy.resize(Size::of(shared.explicit, ranks.len(), max_num_seqs));
                 }
                 shared.drain.set_ranks(ranks.len());
                 in_force(shared, from, &ranks, sized, limits);
@@ -164,17 +164,6 @@ fn keep_ranks(report: &mut EngineReport, ranks: &[u32], from: &str) {
             told, kept, "the engine has other ranks than --dp-ranks says, which stay"
         );
         report.ranks = ranks.to_vec();
-    }
-}
-
-/// What the policy is to know of the engine. The gate's own limits it moves itself.
-pub(super) fn size(explicit: Settings, ranks: usize, max_num_seqs: Option<u32>) -> Size {
-    let limits = explicit.resolve_for(ranks, max_num_seqs);
-    let limit = limits.map_or(u32::MAX, |limits| limits.engine_request_limit);
-    Size {
-        limit,
-        ranks: u32::try_from(ranks).unwrap_or(u32::MAX).max(1),
-        batch: max_num_seqs.unwrap_or(limit),
     }
 }
 

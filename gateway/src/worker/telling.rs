@@ -8,10 +8,9 @@ use std::time::Duration;
 use tidegate::{Lane, Snapshot};
 use tokio::time::{Instant, sleep};
 
-use super::config::WorkerType;
+use super::args::WorkerType;
 use super::prompts::Prompts;
-use super::shared::Shared;
-use crate::cluster::Counts;
+use super::shared::{Cluster, Shared};
 use crate::cluster::event::{Limits, RankLoad};
 use crate::cluster::publish::{About, Busy, PublishConfig, Publisher, Telling, default_name};
 use crate::monitor::{Sample, page};
@@ -36,13 +35,6 @@ const FRESH: Duration = Duration::from_secs(5);
 
 /// Tokens in one KV block, where a page does not tell.
 const BLOCK_SIZE: u32 = 16;
-
-/// What every request and page needs to know of it.
-#[derive(Clone, Debug)]
-pub(super) struct Cluster {
-    pub(super) counts: Arc<Counts>,
-    pub(super) prompts: Arc<Prompts>,
-}
 
 /// What is told.
 pub(super) struct Told {

@@ -2,17 +2,22 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::python::Python;
+
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/deploy/run.sh");
-const TOOLS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/deploy-tools");
 const COPIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/deploy-copies");
+
+/// What reads and checks them.
+static TOOLS: Python = Python::new(
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/deploy/check.py"),
+    concat!(env!("CARGO_TARGET_TMPDIR"), "/deploy-tools"),
+);
 
 /// What is in a folder.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -74,20 +79,8 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 fn check(folders: &[PathBuf]) -> Vec<Checked> {
-    static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
-    let run = |folders: &[PathBuf]| {
-        let mut command = Command::new("sh");
-        command.args([SCRIPT, TOOLS]).args(folders);
-        let output = command.output().expect("sh runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        match output.status.success() {
-            true => Ok(output.stdout),
-            false => Err(said),
-        }
-    };
-    // Once, whichever test is first.
-    let installed = INSTALLED.get_or_init(|| run(&[]).map(drop));
-    installed.as_ref().expect("the tools are installed");
-    let printed = run(folders).expect("check.py runs");
-    serde_json::from_slice(&printed).expect("what check.py says it prints")
+    let output = TOOLS.command().args(folders).output().expect("sh runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "check.py runs: {said}");
+    serde_json::from_slice(&output.stdout).expect("what check.py says it prints")
 }

@@ -20,6 +20,8 @@ mod program;
 #[path = "../prometheus/server.rs"]
 #[allow(dead_code, reason = "promtool alone is needed")]
 mod prometheus;
+#[path = "../python/mod.rs"]
+mod python;
 mod running;
 mod schemas;
 #[path = "../stack/mod.rs"]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::holding::{Queue, refused};
+use super::queue::{Queue, refused};
 use super::support::*;
 
 /// What a request of a class that is never held is told: it is refused at once.
@@ -51,7 +51,7 @@ async fn it_is_what_is_held_ahead_at_the_rate_at_which_requests_finish_with_jitt
 async fn a_higher_class_is_told_to_come_sooner() {
     let mut queue = Queue::with(|config| {
         let gold = "queue_timeout_ms = 60000\n[[class]]\nname = \"silver\"";
-        let text = super::holding::POLICY.replacen(gold, &gold.replacen("60000", "0", 1), 1);
+        let text = super::queue::POLICY.replacen(gold, &gold.replacen("60000", "0", 1), 1);
         let settings = tidegate_policy::file::parse(&text).unwrap();
         config.policy = Some(tidegate_gateway::policy::PolicyConfig::new(settings));
     })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_gateway::frontend::FrontendConfig;
 
-use super::holding::{Queue, decided, refused};
+use super::queue::{Queue, decided, refused};
 use super::support::*;
 
 /// The sum of all decisions of this kind.

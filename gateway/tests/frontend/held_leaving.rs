@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_gateway::frontend::Outcome;
 
 use super::held_again::all;
-use super::holding::{Queue, refused};
+use super::queue::{Queue, refused};
 use super::support::*;
 
 /// Nobody is anywhere, each that arrived is counted once, and one more is served.

@@ -1,149 +1,14 @@
 //! A frontend with a policy: requests wait there while every worker is busy.
-//!
-//! Most workers here have room for one prompt that is still read, so that who goes in
-//! next is seen by whom the worker is called for.
 
-use std::time::Duration;
-
-use serde_json::Value;
-use tidegate_gateway::frontend::{FrontendConfig, Outcome};
+use tidegate_gateway::frontend::Outcome;
 use tidegate_gateway::policy::PolicyConfig;
 use tidegate_policy::file;
 use tidegate_policy::shadow::Mode;
-use tokio::time::Instant;
 
 use super::busy::busy;
 use super::codes::used;
+use super::queue::{POLICY, Queue, decided, holds_of, policy};
 use super::support::*;
-
-/// Gold goes before silver and copper, which share 3 to 1; bronze is held for a moment
-/// only, and edge not at all.
-pub const POLICY: &str = r#"
-default_class = "silver"
-[fairness]
-by = "requests"
-[state]
-sample_interval_ms = 20
-[[class]]
-name = "gold"
-priority = 2
-first_token_ms = 600000
-queue_timeout_ms = 60000
-[[class]]
-name = "silver"
-priority = 1
-weight = 3
-first_token_ms = 600000
-queue_timeout_ms = 60000
-[[class]]
-name = "copper"
-priority = 1
-first_token_ms = 600000
-queue_timeout_ms = 60000
-[[class]]
-name = "bronze"
-first_token_ms = 600000
-queue_timeout_ms = 200
-[[class]]
-name = "edge"
-first_token_ms = 600000
-queue_timeout_ms = 0
-[api_keys]
-"sk-gold" = "gold"
-"#;
-
-fn policy() -> Option<PolicyConfig> {
-    Some(PolicyConfig::new(file::parse(POLICY).unwrap()))
-}
-
-/// One prompt at a time, and the policy.
-fn one_by_one(config: &mut FrontendConfig) {
-    config.monitor.thresholds.active_prefill_tokens = Some(100);
-    config.policy = policy();
-}
-
-/// A request of a class that fills a worker until it is answered.
-fn long(class: &str, who: &str) -> String {
-    let body = format!(r#"{{"model":"m","prompt":"{}"}}"#, "x".repeat(4000));
-    post_of(&body, &format!("x-slo-class: {class}\r\nx-who: {who}\r\n"))
-}
-
-/// A frontend, and its one worker.
-pub struct Queue {
-    pub front: Front,
-    pub worker: Scripted,
-}
-
-impl Queue {
-    pub async fn start() -> Self {
-        Self::with(|_| {}).await
-    }
-
-    pub async fn with(change: impl FnOnce(&mut FrontendConfig)) -> Self {
-        let worker = Scripted::start().await;
-        let front = Front::with(&[&worker], |config| {
-            one_by_one(config);
-            change(config);
-        })
-        .await;
-        Self { front, worker }
-    }
-
-    pub async fn post(&self, class: &str, who: &str) -> Wire {
-        self.front.send(long(class, who)).await
-    }
-
-    /// A request that the worker has, and its call.
-    pub async fn running(&mut self) -> (Wire, Wire) {
-        let client = self.post("gold", "first").await;
-        let mut call = self.worker.call().await;
-        call.body().await;
-        (client, call)
-    }
-
-    /// Sends a request, and waits until it is held with so many of its class.
-    pub async fn held(&self, class: &str, who: &str, count: u32) -> Wire {
-        let client = self.post(class, who).await;
-        self.holds(class, count).await;
-        client
-    }
-
-    pub async fn holds(&self, class: &str, count: u32) {
-        holds_of(&self.front, class, count).await;
-    }
-
-    /// Answers the next call, and says for whom it was.
-    pub async fn serves(&mut self) -> String {
-        let mut call = self.worker.call().await;
-        let who = call.header("x-who").unwrap_or_default().to_owned();
-        call.body().await;
-        call.write(JSON).await;
-        who
-    }
-}
-
-async fn holds_of(front: &Front, class: &str, count: u32) {
-    let series = format!("dynamo_frontend_policy_held_count{{class=\"{class}\",model=\"m\"}}");
-    front.measures(&series, count.into()).await;
-}
-
-/// How many requests of a class were so decided about.
-pub async fn decided(front: &Front, class: &str, decision: &str, reason: &str) -> f64 {
-    let series = format!(
-        "dynamo_frontend_policy_decision_total{{class=\"{class}\",decision=\"{decision}\",\
-         reason=\"{reason}\",model=\"m\"}}"
-    );
-    let (_, page) = front.get("/metrics").await;
-    value(&page, &series).unwrap_or_else(|| panic!("{series}: {page}"))
-}
-
-/// Asserts a refusal of the class, and gives its `details`.
-pub async fn refused(client: &mut Wire) -> Value {
-    let body = assert_overloaded(client, 529).await;
-    assert_eq!(client.header("x-admission-scope"), Some("class"));
-    assert_eq!(body["details"]["scope"], "class");
-    body["details"].clone()
-}
 
 #[tokio::test]
 async fn a_request_is_held_while_all_are_busy_and_served_when_one_frees() {
@@ -281,80 +146,6 @@ async fn long_prompts_share_with_short_ones_by_their_tokens() {
 }
 
 #[tokio::test]
-async fn a_timeout_comes_on_time_and_marks_nobody() {
-    let mut queue = Queue::start().await;
-    let (_first, mut call) = queue.running().await;
-    let begun = Instant::now();
-    let mut bronze = queue.post("bronze", "bronze").await;
-    let details = refused(&mut bronze).await;
-    assert!(begun.elapsed() >= Duration::from_millis(200));
-    assert_eq!(details["reason"], "queue_timeout");
-    assert_eq!(details["class"], "bronze");
-    assert_eq!(bronze.header("retry-after"), Some("1"));
-    assert!(queue.worker.called().is_none());
-    call.write(JSON).await;
-    let mut next = queue.post("edge", "next").await;
-    assert_eq!(queue.serves().await, "next", "the worker is not marked");
-    assert_eq!(next.head().await, 200);
-}
-
-#[tokio::test]
-async fn a_class_that_is_not_held_is_refused_at_once() {
-    let mut queue = Queue::start().await;
-    let (_first, mut call) = queue.running().await;
-    let mut edge = queue.post("edge", "edge").await;
-    assert_eq!(refused(&mut edge).await["reason"], "concurrency_limit");
-    let tallies = queue.front.frontend.tallies();
-    until("it is counted", async || {
-        tallies.ended(Outcome::Rejected) == 1
-    })
-    .await;
-    // And so it is behind others, who were there before.
-    let _held = queue.held("silver", "held", 1).await;
-    let mut edge = queue.post("edge", "edge").await;
-    assert_eq!(refused(&mut edge).await["reason"], "concurrency_limit");
-    call.write(JSON).await;
-    assert_eq!(queue.serves().await, "held");
-}
-
-#[tokio::test]
-async fn who_leaves_while_held_is_forgotten() {
-    let mut queue = Queue::start().await;
-    let (_first, mut call) = queue.running().await;
-    let leaver = queue.held("gold", "leaver", 1).await;
-    let _stays = queue.held("silver", "stays", 1).await;
-    drop(leaver);
-    queue.holds("gold", 0).await;
-    assert_eq!(decided(&queue.front, "gold", "left", "").await, 1.0);
-    call.write(JSON).await;
-    assert_eq!(queue.serves().await, "stays");
-    let tallies = queue.front.frontend.tallies();
-    until("it is counted", async || tallies.ended(Outcome::Left) == 1).await;
-}
-
-/// Ten seconds of what ends at most: of a worker that ends nothing, one.
-#[tokio::test]
-async fn no_more_are_held_than_drain_in_ten_seconds() {
-    let mut queue = Queue::start().await;
-    let (_first, mut call) = queue.running().await;
-    let _held = queue.held("silver", "held", 1).await;
-    let mut told = Value::Null;
-    until("the queue is full", async || {
-        let mut more = queue.post("silver", "more").await;
-        let answer = tokio::time::timeout(Duration::from_millis(200), refused(&mut more)).await;
-        told = answer.unwrap_or_default();
-        told["reason"] == "queue_full"
-    })
-    .await;
-    assert_eq!(told["retryable"], true);
-    // No class fills the room of a higher one.
-    let _gold = queue.held("gold", "gold", 1).await;
-    call.write(JSON).await;
-    assert_eq!(queue.serves().await, "gold");
-    assert_eq!(queue.serves().await, "held");
-}
-
-#[tokio::test]
 async fn observing_counts_and_changes_nothing() {
     let mut queue = Queue::with(|config| {
         let mut observed = policy().unwrap();
@@ -403,34 +194,6 @@ async fn who_is_held_stays_so_under_a_new_policy() {
 }
 
 #[tokio::test]
-async fn held_requests_are_told_when_the_frontend_stops() {
-    let mut queue = Queue::start().await;
-    let (mut first, mut call) = queue.running().await;
-    let mut held = queue.held("gold", "held", 1).await;
-    let stopping = tokio::spawn(queue.front.frontend.shutdown());
-    assert_unavailable(&mut held).await;
-    call.write(JSON).await;
-    assert_eq!(first.head().await, 200, "what runs goes on");
-    soon("the end", stopping).await.unwrap();
-    assert!(queue.worker.called().is_none());
-}
-
-/// 529 is for those that are busy: once nobody is there, nobody is waited for.
-#[tokio::test]
-async fn who_is_held_when_the_last_worker_goes_is_told_that_nobody_is_there() {
-    let mut queue = Queue::start().await;
-    let _running = queue.running().await;
-    let mut held = queue.held("silver", "held", 1).await;
-    queue.worker.set(|pages| pages.ready = 503);
-    assert_unavailable(&mut held).await;
-    let mut late = queue.post("edge", "late").await;
-    assert_unavailable(&mut late).await;
-    // And it waits for nobody who comes back, but is served.
-    queue.worker.set(|pages| pages.ready = 200);
-    queue.front.well(1).await;
-}
-
-#[tokio::test]
 async fn a_worker_that_comes_gets_who_is_held() {
     let mut queue = Queue::start().await;
     let _running = queue.running().await;
@@ -463,25 +226,18 @@ async fn a_model_waits_for_its_own_workers_only() {
 }
 
 #[tokio::test]
-async fn bodies_of_held_requests_are_within_the_budget() {
-    let mut queue = Queue::with(|config| {
-        config.buffer_budget = 10_000;
-        config.max_body = 10_000;
-        config.client_timeout = Duration::from_millis(500);
-    })
-    .await;
-    let _running = queue.running().await;
-    let _held = queue.held("silver", "held", 1).await;
-    let mut third = queue.post("silver", "third").await;
-    assert_eq!(third.head().await, 503, "there is no room for its body");
-    queue.holds("silver", 1).await;
-}
-
-#[tokio::test]
 async fn series_begin_at_nothing_and_without_a_policy_there_are_none() {
     let queue = Queue::start().await;
     queue.holds("gold", 0).await;
     assert_eq!(decided(&queue.front, "edge", "admitted", "").await, 0.0);
+    for predictor in ["regression", "average"] {
+        let series = format!(
+            "dynamo_frontend_policy_drain_error_seconds{{class=\"gold\",predictor=\"{predictor}\",\
+             model=\"m\"}}"
+        );
+        let error = queue.front.metric(&series).await;
+        assert!(error.is_some_and(f64::is_nan), "{series}: {error:?}");
+    }
     let without = Front::start(&[&queue.worker]).await;
     let (_, page) = without.get("/metrics").await;
     assert!(!page.contains("policy"), "{page}");

@@ -17,9 +17,11 @@ mod modes;
 mod passing;
 #[path = "../program/mod.rs"]
 mod program;
+mod queue;
 mod refusing;
 mod running;
 mod scripted;
+mod sent_away;
 mod support;
 mod thresholds;
 mod together;

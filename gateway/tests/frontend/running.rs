@@ -3,8 +3,8 @@
 
 use std::net::SocketAddr;
 
-use super::holding::POLICY;
 use super::program::{Running, output, text, tidegate};
+use super::queue::POLICY;
 use super::support::*;
 
 /// A frontend before this worker, on a free port.

@@ -2,7 +2,9 @@
 //! test tells it to.
 
 mod asking;
+mod bodies;
 mod cases;
+mod connections;
 mod counting;
 mod dialects;
 mod failing;

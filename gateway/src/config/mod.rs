@@ -1,4 +1,5 @@
 //! Configuration of the gate: flags and environment in, limits out.
+//!
 //! A part imports only from parts above it.
 //!
 //! | part | what it holds |

@@ -1,6 +1,7 @@
 //! The demo: simulated engines, a worker before each, a frontend before all of
-//! them, and a load that is now and then too much, all in one process. A part imports only from parts
-//! above it.
+//! them, and a load that is now and then too much, all in one process.
+//!
+//! A part imports only from parts above it.
 //!
 //! | part | what it holds |
 //! | --- | --- |

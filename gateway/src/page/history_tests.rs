@@ -1,6 +1,7 @@
 //! Rates and quantiles of made-up pages.
 
 use super::*;
+use crate::page::snapshot::Counts;
 use crate::scrape::exposition::read;
 
 fn at(seconds: u64) -> Duration {

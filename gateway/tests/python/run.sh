@@ -1,21 +1,22 @@
 #!/bin/sh
-# Runs client.py with the pinned client of requirements.txt.
+# Runs a Python script with the packages that the requirements.txt beside it pins.
 #
-#     run.sh FOLDER [ARGUMENT...]
+#     run.sh SCRIPT FOLDER [ARGUMENT...]
 #
 # FOLDER gets a virtual environment, made anew when requirements.txt has
 # changed. Without arguments that is all it does.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-venv=$1
-shift
+script=$1
+venv=$2
+shift 2
+pinned=$(dirname "$script")/requirements.txt
 
 if ! command -v python3 >/dev/null; then
     echo "python3 is missing: install Python 3 with its venv module" \
         "(Debian: apt-get install python3 python3-venv)" >&2
     exit 3
 fi
-if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
+if ! cmp -s "$pinned" "$venv/installed.txt"; then
     rm -rf "$venv"
     if ! python3 -m venv "$venv" >&2; then
         echo "python3 has no working venv module: install it" \
@@ -23,12 +24,12 @@ if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
         exit 3
     fi
     if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --requirement "$here/requirements.txt" >&2; then
-        echo "pip could not install $here/requirements.txt: this test needs PyPI, or a mirror" >&2
+        --requirement "$pinned" >&2; then
+        echo "pip could not install $pinned: this test needs PyPI, or a mirror" >&2
         exit 3
     fi
-    cp "$here/requirements.txt" "$venv/installed.txt"
+    cp "$pinned" "$venv/installed.txt"
 fi
 if [ $# -gt 0 ]; then
-    exec "$venv/bin/python" -u "$here/client.py" "$@"
+    exec "$venv/bin/python" -u "$script" "$@"
 fi

@@ -51,7 +51,8 @@ enum Command {
     /// Run engines, workers, a frontend and traffic here (also what no command does).
     ///
     /// Two simulated engines, the gate before each, a frontend before both, and a bursty
-    /// load that is now and then too much for them, so that there is something to queue and to refuse.
+    /// load that is now and then too much for them, so that there is something to queue and
+    /// to refuse.
     #[command(after_help = help::DEMO)]
     Demo(DemoArgs),
 
