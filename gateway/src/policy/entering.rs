@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tidegate::Gate;
 use tidegate_policy::class::ClassId;
 use tidegate_policy::desk::{Alone, Desk, Place};
-use tidegate_policy::reason::Reason;
 use tidegate_policy::shadow::Mode;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 use super::asked::Asked;
 use super::door::Door;
 use super::inside::Inside;
-use super::layer::{Counter, Layer, Told, Waiter};
+use super::layer::{Counter, Layer, Refused, Told, Waiter};
 
 /// What the policy says to a request.
 #[derive(Debug)]
@@ -26,17 +25,6 @@ pub(crate) enum Verdict<D: Door = Gate> {
     GateAlone(GateAlone<D>),
     /// There is no policy any more: the worker stopped.
     Gone,
-}
-
-/// A request that the policy refused.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    /// The name of its class.
-    pub(crate) class: String,
-    /// Why.
-    pub(crate) reason: Reason,
-    /// How many are held that it would not go before if it came again now.
-    pub(crate) ahead: u64,
 }
 
 /// What becomes of a request that arrives.
@@ -184,13 +172,18 @@ impl<D: Door> Layer<D> {
         // The keeper looks after it from now on.
         self.happened.notify_one();
         let layer = Arc::clone(self);
-        Arrived::Held(Held { layer, place, told })
+        Arrived::Held(Held {
+            layer,
+            place,
+            told,
+            over: false,
+        })
     }
 
     fn verdict(self: &Arc<Self>, told: Option<Told<D>>) -> Verdict<D> {
         match told {
             Some(Told::In(permit, inside)) => Verdict::In(permit, inside),
-            Some(Told::Refused(class, reason)) => Verdict::Refused(self.refused(class, reason)),
+            Some(Told::Refused(refused)) => Verdict::Refused(refused),
             Some(Told::GateAlone(alone)) => Verdict::GateAlone(GateAlone {
                 layer: Arc::clone(self),
                 alone,
@@ -198,21 +191,6 @@ impl<D: Door> Layer<D> {
             // Nobody at the desk is dropped without an answer.
             None => Verdict::Gone,
         }
-    }
-
-    fn refused(&self, class: ClassId, reason: Reason) -> Refused {
-        self.with(|counter| {
-            let classes = &counter.desk.judge().settings().classes;
-            let its = classes.get(class);
-            let all = classes.all().iter().enumerate();
-            let before = all.filter(|(_, other)| other.priority >= its.priority);
-            let ahead = before.map(|(at, _)| counter.desk.held(ClassId(at))).sum();
-            Refused {
-                class: its.name.clone(),
-                reason,
-                ahead,
-            }
-        })
     }
 
     pub(super) fn name(&self, class: ClassId) -> String {
@@ -238,6 +216,8 @@ pub(crate) struct Held<D: Door = Gate> {
     layer: Arc<Layer<D>>,
     place: Place,
     told: oneshot::Receiver<Told<D>>,
+    /// It has been told, and its place is free.
+    over: bool,
 }
 
 impl<D: Door> Held<D> {
@@ -245,6 +225,7 @@ impl<D: Door> Held<D> {
     /// place.
     pub(crate) async fn verdict(&mut self) -> Verdict<D> {
         let told = (&mut self.told).await.ok();
+        self.over = true;
         self.layer.verdict(told)
     }
 
@@ -257,7 +238,10 @@ impl<D: Door> Held<D> {
 
 impl<D: Door> Drop for Held<D> {
     fn drop(&mut self) {
-        // Afterwards it does nothing: a place is good for one request.
+        if self.over {
+            return;
+        }
+        // Told or not, a place is good for one request.
         let now = self.layer.now();
         let left = |counter: &mut Counter<D>| counter.desk.leaves(now, self.place);
         if self.layer.with(left) {

@@ -68,9 +68,20 @@ pub(super) enum Told<D: Door> {
     /// It is in.
     In(D::Permit, Inside<D>),
     /// It is refused.
-    Refused(ClassId, Reason),
+    Refused(Refused),
     /// The gate alone decides.
     GateAlone(Alone),
+}
+
+/// A request that the policy refused.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The name of its class.
+    pub(crate) class: String,
+    /// Why.
+    pub(crate) reason: Reason,
+    /// How many are held that would go before it if it came again now.
+    pub(crate) ahead: u64,
 }
 
 impl<D: Door> Layer<D> {
@@ -123,14 +134,22 @@ impl<D: Door> Layer<D> {
         let mut moves = Vec::new();
         let mut gate = |waiter: &Waiter<D>| self.door.enter(&waiter.wanted);
         let now = self.now();
-        let result = self.with(|counter| ask(&mut counter.desk, now, &mut gate, &mut moves));
+        let (result, refused) = self.with(|counter| {
+            let result = ask(&mut counter.desk, now, &mut gate, &mut moves);
+            (result, counter.refused(&moves))
+        });
+        let mut refused = refused.into_iter();
         let mut at_once = None;
         for (waiter, outcome) in moves {
             let told = match outcome {
                 Outcome::Enters(permit, inside) => {
                     Told::In(permit, Inside::new(Arc::clone(self), inside))
                 }
-                Outcome::Refused(reason) => Told::Refused(waiter.class, reason),
+                // One for each, in the same order.
+                Outcome::Refused(_) => match refused.next() {
+                    Some(refused) => Told::Refused(refused),
+                    None => continue,
+                },
                 Outcome::GateAlone(alone) => Told::GateAlone(alone),
             };
             match waiter.tell {
@@ -223,6 +242,26 @@ impl<D: Door> Layer<D> {
 }
 
 impl<D: Door> Counter<D> {
+    /// What those who are refused are told, all at once: thousands may be, and each would
+    /// have to come back to the lock for it.
+    fn refused(&self, moves: &Moves<Waiter<D>, D::Permit>) -> Vec<Refused> {
+        let classes = &self.desk.judge().settings().classes;
+        let refused = moves.iter().filter_map(|(waiter, outcome)| match outcome {
+            Outcome::Refused(reason) => Some((classes.get(waiter.class), *reason)),
+            _ => None,
+        });
+        let told = refused.map(|(its, reason)| {
+            let all = classes.all().iter().enumerate();
+            let before = all.filter(|(_, other)| other.priority >= its.priority);
+            Refused {
+                class: its.name.clone(),
+                reason,
+                ahead: before.map(|(at, _)| self.desk.held(ClassId(at))).sum(),
+            }
+        });
+        told.collect()
+    }
+
     /// Puts the limit in force. Without a fresh state it is the one that was set,
     /// as if there were no policy.
     fn move_limit(&mut self, door: &D, reading: &Reading) {
