@@ -4,38 +4,13 @@
 
 mod live;
 mod stack;
+mod tenants;
 
 use std::time::Duration;
 
 use live::{Ended, live, live_on, say, seconds};
+use tenants::{by_order_alone, of_class, policy, tenants, together};
 use tidegate_gateway::load::{Outcome, RefusedBy};
-use tidegate_gateway::simulate::{Request, Workload};
-use tidegate_policy::class::ClassId;
-use tidegate_policy::file;
-use tidegate_policy::settings::Settings;
-
-fn policy(text: &str) -> Settings {
-    file::parse(text).expect("a policy")
-}
-
-fn of_class(class: usize, rate: f64, seconds: u64, seed: u64) -> Vec<Request> {
-    let workload = Workload {
-        class_weights: Vec::new(),
-        ..Workload::default()
-    };
-    let mut all = workload
-        .at_rate(rate)
-        .generate(Duration::from_secs(seconds), seed);
-    all.iter_mut()
-        .for_each(|request| request.class = ClassId(class));
-    all
-}
-
-fn together(all: &[Vec<Request>]) -> Vec<Request> {
-    let mut all = all.concat();
-    all.sort_by_key(|request| request.at);
-    all
-}
 
 /// Answers of a class that came to their end.
 fn answers(all: &[Ended], class: usize) -> usize {
@@ -64,13 +39,6 @@ async fn goodput_stays_on_its_plateau() {
     assert!(kept[1] >= 0.9 * peak && kept[2] >= 0.9 * peak, "{kept:?}");
 }
 
-/// Two tenants of one priority.
-const TENANTS: &str = "[tuner]\nenabled = false\n[fairness]\nby = \"requests\"\n\
-    [[class]]\nname = \"quiet\"\nfirst_token_ms = 20000\nqueue_share = 0.9\n\
-    queue_timeout_ms = 4000\ncritical = true\n\
-    [[class]]\nname = \"flood\"\nfirst_token_ms = 20000\nqueue_share = 0.9\n\
-    queue_timeout_ms = 4000\ncritical = true\n";
-
 /// Both ask for more than there is, one ten times as much as the other; who waits too
 /// long hears so on time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,7 +48,7 @@ async fn beside_a_flood_each_tenant_gets_its_weight_and_timeouts_come_on_time() 
         of_class(0, 20.0, seconds, 1),
         of_class(1, 200.0, seconds, 2),
     ]);
-    let all = live(policy(TENANTS), &requests).await;
+    let all = live(tenants(1), &requests).await;
     // Who got in while both were backlogged: once there were enough, and until no more come.
     let backlogged = Duration::from_secs(3)..Duration::from_secs(seconds);
     let then: Vec<Ended> = all
@@ -134,14 +102,9 @@ async fn beside_a_flood_who_asks_for_less_than_its_share_waits_as_long_as_alone_
         ms.sort_by(f64::total_cmp);
         [0.5, 0.95, 0.99].map(|share: f64| ms[((ms.len() - 1) as f64 * share) as usize])
     };
-    let beside = first_tokens(&live(policy(TENANTS), &both).await);
-    let on_share = first_tokens(&live_on(0.5, policy(TENANTS), &own).await);
-    let order_alone = Settings {
-        credit: Duration::ZERO,
-        keep_room: Duration::ZERO,
-        ..policy(TENANTS)
-    };
-    let by_order = live(order_alone, &both).await;
+    let beside = first_tokens(&live(tenants(1), &both).await);
+    let on_share = first_tokens(&live_on(0.5, tenants(1), &own).await);
+    let by_order = live(by_order_alone(tenants(1)), &both).await;
     let by_order = first_tokens(&by_order);
     say(&format!(
         "first token, ms at p50, p95, p99: beside the flood {beside:.0?}, alone on half of the \

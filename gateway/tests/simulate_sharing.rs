@@ -1,5 +1,7 @@
 //! Classes that compete, and a target that is looked for. All in virtual time.
 
+mod tenants;
+
 use std::time::Duration;
 
 use tidegate_gateway::engine::batch::BatchConfig;
@@ -12,12 +14,10 @@ use tidegate_policy::file;
 use tidegate_policy::settings::Settings;
 use tidegate_policy::shadow::Mode;
 
+use tenants::{by_order_alone, policy, tenants, together};
+
 /// Seconds of which requests count.
 const UNTIL: u64 = 240;
-
-fn policy(text: &str) -> Settings {
-    file::parse(text).expect("a policy file")
-}
 
 fn run(policy: &Settings, until: u64, requests: &[Request]) -> Report {
     run_with(policy, until, requests, None)
@@ -39,41 +39,15 @@ fn run_with(
     simulate(&setup, &way_in, requests)
 }
 
-/// Requests of one class at a mean rate, in bursts. They go on after what is counted,
-/// so that nobody gets in because it becomes quiet.
+/// Requests of one class. They go on after what is counted, so that nobody gets in because
+/// it becomes quiet.
 fn of_class(class: usize, rate: f64, seed: u64) -> Vec<Request> {
-    let workload = Workload {
-        class_weights: Vec::new(),
-        ..Workload::default()
-    };
-    let mut all = workload
-        .at_rate(rate)
-        .generate(Duration::from_secs(UNTIL + 60), seed);
-    all.iter_mut()
-        .for_each(|request| request.class = ClassId(class));
-    all
-}
-
-fn together(all: &[Vec<Request>]) -> Vec<Request> {
-    let mut all = all.concat();
-    all.sort_by_key(|request| request.at);
-    all
+    tenants::of_class(class, rate, UNTIL + 60, seed)
 }
 
 fn p99(report: &Report, class: usize) -> f64 {
     let [_, p99, _] = report.classes[class].first_token_ms().expect("answers");
     p99
-}
-
-/// Two tenants of one priority, held for as long as it takes to be backlogged.
-fn tenants(weight: u32) -> Settings {
-    policy(&format!(
-        "[tuner]\nenabled = false\n[fairness]\nby = \"requests\"\n\
-         [[class]]\nname = \"quiet\"\nweight = {weight}\nfirst_token_ms = 20000\n\
-         queue_share = 0.9\nqueue_timeout_ms = 4000\ncritical = true\n\
-         [[class]]\nname = \"flood\"\nfirst_token_ms = 20000\n\
-         queue_share = 0.9\nqueue_timeout_ms = 4000\ncritical = true\n"
-    ))
 }
 
 #[test]
@@ -137,15 +111,6 @@ fn beside_a_flood_a_tenant_waits_as_long_as_alone_on_its_share() {
         assert!(beside <= 1.5 * on_share, "{beside} {on_share}");
         let least = if rate < 5.0 { 1.0 } else { 0.92 };
         assert!(got as f64 >= least * had as f64, "{got} {had}");
-    }
-}
-
-/// Without kept room, and without credit.
-fn by_order_alone(policy: Settings) -> Settings {
-    Settings {
-        credit: Duration::ZERO,
-        keep_room: Duration::ZERO,
-        ..policy
     }
 }
 

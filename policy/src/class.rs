@@ -164,4 +164,4 @@ impl Classes {
 
 #[cfg(test)]
 #[path = "class_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,10 +1,11 @@
 use super::*;
 
-fn class(name: &str) -> Class {
+/// A class that differs from others by its place among them alone.
+pub(crate) fn placed(priority: u8, weight: f64) -> Class {
     Class {
-        name: name.to_owned(),
-        priority: 1,
-        weight: 1.0,
+        name: format!("{priority}/{weight}"),
+        priority,
+        weight,
         slo: Slo {
             first_token_ms: 500.0,
             end_to_end_ms: None,
@@ -13,6 +14,13 @@ fn class(name: &str) -> Class {
         queue_timeout: Duration::from_millis(100),
         critical: false,
         rate: None,
+    }
+}
+
+fn class(name: &str) -> Class {
+    Class {
+        name: name.to_owned(),
+        ..placed(1, 1.0)
     }
 }
 

@@ -3,23 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::class::Slo;
-
-fn class(priority: u8, weight: f64) -> Class {
-    Class {
-        name: format!("{priority}/{weight}"),
-        priority,
-        weight,
-        slo: Slo {
-            first_token_ms: 1.0,
-            end_to_end_ms: None,
-        },
-        queue_share: 0.5,
-        queue_timeout: Duration::ZERO,
-        critical: false,
-        rate: None,
-    }
-}
+use crate::class::tests::placed as class;
 
 /// What each class got of `turns`, while all of them wait all the time.
 fn shares(classes: &[Class], floor: f64, turns: u32, cost: impl Fn(usize) -> f64) -> Vec<f64> {

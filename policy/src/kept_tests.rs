@@ -1,28 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::class::Slo;
+use crate::class::tests::placed as class;
 
 const ALL: Room = Room {
     requests: 100,
     tokens: 10_000,
 };
-
-fn class(priority: u8, weight: f64) -> Class {
-    Class {
-        name: format!("{priority}/{weight}"),
-        priority,
-        weight,
-        slo: Slo {
-            first_token_ms: 1.0,
-            end_to_end_ms: None,
-        },
-        queue_share: 0.5,
-        queue_timeout: Duration::ZERO,
-        critical: false,
-        rate: None,
-    }
-}
 
 fn room(requests: u64) -> Room {
     Room {
