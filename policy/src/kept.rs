@@ -174,10 +174,18 @@ impl Kept {
         flow.is_some_and(|flow| flow.held.requests > 0)
     }
 
+    /// Whether any other class lately needed room; if none did, nothing is withheld.
+    #[must_use]
+    pub fn is_needed_beside(&self, class: ClassId) -> bool {
+        let mut others = self.flows.iter().enumerate();
+        !self.turns.period().is_zero()
+            && others.any(|(at, flow)| at != class.0 && flow.lately().requests > 0)
+    }
+
     /// What is withheld from a class, of `all` that there is.
     #[must_use]
     pub fn withheld_from(&self, class: ClassId, classes: &[Class], all: Room) -> Room {
-        if self.turns.period().is_zero() {
+        if !self.is_needed_beside(class) {
             return Room::default();
         }
         Room {

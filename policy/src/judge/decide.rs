@@ -100,6 +100,9 @@ impl Judge {
     }
 
     fn withheld_from(&self, class: ClassId) -> Room {
+        if !self.kept.is_needed_beside(class) {
+            return Room::default();
+        }
         let classes = self.settings.classes.all();
         self.kept.withheld_from(class, classes, self.room())
     }
