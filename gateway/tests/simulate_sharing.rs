@@ -68,14 +68,14 @@ fn while_both_are_backlogged_each_tenant_gets_its_weight() {
 
 /// The tenant alone on its share of an engine: each step takes as much longer, and the
 /// cache is as much smaller.
-fn alone_on_its_share(share: f64, weight: u32, requests: &[Request]) -> Report {
+fn alone_on_its_share(share: f64, weight: u32, until: u64, requests: &[Request]) -> Report {
     let whole = BatchConfig::default();
     let engine = BatchConfig {
         kv_blocks: (f64::from(whole.kv_blocks) * share) as u32,
         ..whole
     };
     let setup = Setup {
-        until: Duration::from_secs(UNTIL),
+        until: Duration::from_secs(until),
         slow: Some(Slow {
             from: Duration::ZERO,
             until: Duration::MAX,
@@ -95,11 +95,13 @@ fn alone_on_its_share(share: f64, weight: u32, requests: &[Request]) -> Report {
 fn beside_a_flood_a_tenant_waits_as_long_as_alone_on_its_share() {
     for (weight, rate) in [(1, 30.0), (3, 30.0), (1, 5.0), (1, 4.0), (1, 2.5), (1, 1.0)] {
         let share = f64::from(weight) / f64::from(weight + 1);
-        let own = of_class(0, rate, 1);
-        let flooded = together(&[own.clone(), of_class(1, 10.0 * rate, 2)]);
-        let flooded = run(&tenants(weight), UNTIL, &flooded);
-        let alone = alone_on_its_share(share, weight, &own);
-        let idle = run(&tenants(weight), UNTIL, &own);
+        // Of few requests the slowest hundredth is a matter of luck: more of those.
+        let until = if rate < 5.0 { 4 * UNTIL } else { UNTIL };
+        let own = tenants::of_class(0, rate, until + 60, 1);
+        let flood = tenants::of_class(1, 10.0 * rate, until + 60, 2);
+        let flooded = run(&tenants(weight), until, &together(&[own.clone(), flood]));
+        let alone = alone_on_its_share(share, weight, until, &own);
+        let idle = run(&tenants(weight), until, &own);
         let all = [&flooded, &alone, &idle];
         let [beside, on_share, on_all] = all.map(|report| p99(report, 0));
         let [got, had, most] = all.map(|report| report.classes[0].ended);
@@ -133,7 +135,7 @@ fn it_is_kept_room_and_credit_that_shield_who_asks_for_less_than_its_share() {
         let mut tokens = [0; 4];
         for seed in 1..4 {
             let own = of_class(0, rate, seed);
-            let on_share = p99(&alone_on_its_share(0.5, 1, &own), 0);
+            let on_share = p99(&alone_on_its_share(0.5, 1, UNTIL, &own), 0);
             let flooded = together(&[own, of_class(1, 10.0 * rate, 100 + seed)]);
             for (at, policy) in [&order, &kept, &credit, &both].into_iter().enumerate() {
                 let report = run(policy, UNTIL, &flooded);
@@ -148,8 +150,8 @@ fn it_is_kept_room_and_credit_that_shield_who_asks_for_less_than_its_share() {
              tokens"
         );
         assert!(worst[3] <= 1.5, "{worst:?}");
-        assert!(worst[1] < 0.9 * worst[0], "kept room: {worst:?}");
-        assert!(worst[2] < 0.8 * worst[0], "credit: {worst:?}");
+        assert!(worst[3] < 0.9 * worst[1], "kept room alone: {worst:?}");
+        assert!(worst[3] < 0.9 * worst[2], "credit alone: {worst:?}");
         assert!(worst[3] < 0.5 * worst[0], "{worst:?}");
         assert!(cost[3] < 10.0, "{cost:?}");
     }
@@ -184,7 +186,7 @@ fn what_kept_room_costs_at_most_is_a_share_that_is_seldom_used() {
             .for_each(|request| request.at = request.at - first + Duration::from_secs(at));
         all
     };
-    let own: Vec<_> = (0..UNTIL).step_by(25).map(burst).collect();
+    let own: Vec<_> = (0..UNTIL).step_by(9).map(burst).collect();
     let flooded = together(&[together(&own), of_class(1, 50.0, 2)]);
     let [order, kept] = [by_order_alone(tenants(1)), tenants(1)].map(|policy| {
         let report = run(&policy, UNTIL, &flooded);
@@ -193,13 +195,13 @@ fn what_kept_room_costs_at_most_is_a_share_that_is_seldom_used() {
     });
     let cost = 1.0 - kept.1 / order.1;
     eprintln!(
-        "40 requests at once every 25 s: p50 {:.0} ms by order alone, {:.0} ms with kept room \
+        "40 requests at once every 9 s: p50 {:.0} ms by order alone, {:.0} ms with kept room \
          and credit, which cost {:.1} % of all tokens",
         order.0,
         kept.0,
         100.0 * cost
     );
-    assert!(kept.0 < 0.6 * order.0, "{order:?} {kept:?}");
+    assert!(kept.0 < 0.8 * order.0, "{order:?} {kept:?}");
     assert!(cost < 0.15, "{cost}");
 }
 

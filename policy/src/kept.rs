@@ -12,7 +12,7 @@
 //! ```
 //!
 //! `most` is the greatest of what a class had inside and held at once over the last
-//! one to two periods. Only classes that lately needed room have a share, and only those
+//! period, 30 to 40 s, and nothing once it has asked for nothing for 10 to 20 s. Only classes that lately needed room have a share, and only those
 //! whose priority is at least that of the one that asks: nothing is kept for lower ones.
 //! While a class holds requests nothing is kept for it: who gets the next room is a
 //! matter of [order](crate::fairness), by which it goes first or has had its turns. All
@@ -31,7 +31,13 @@ use crate::class::{Class, ClassId};
 use crate::turns::Turns;
 
 /// The period unless set otherwise.
-pub const PERIOD: Duration = Duration::from_secs(30);
+pub const PERIOD: Duration = Duration::from_secs(40);
+
+/// The parts that a period is looked at in.
+const PARTS: usize = 4;
+
+/// A class that asked for nothing for so many parts, or one less, needs nothing.
+const SILENT: usize = 2;
 
 /// Room in an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,24 +100,33 @@ pub struct Kept {
 struct Flow {
     inside: Room,
     held: Room,
-    /// The most of both together in this period.
-    most: Room,
-    /// In the one before.
-    before: Room,
+    /// The most of both together in each part of the period, the newest first.
+    most: [Room; PARTS],
+    /// The most of these, unless it has been silent.
+    lately: Room,
+    /// Parts that are over since it asked for room.
+    silent: usize,
 }
 
 impl Flow {
     fn look(&mut self) {
-        self.most = self.most.with(self.inside.plus(self.held), u64::max);
+        self.needs(Room::default());
+    }
+
+    /// What it has, and so much more, was needed.
+    fn needs(&mut self, more: Room) {
+        let all = self.inside.plus(self.held).plus(more);
+        self.most[0] = self.most[0].with(all, u64::max);
+        self.lately = self.lately.with(all, u64::max);
     }
 
     fn turn(&mut self) {
-        self.before = std::mem::take(&mut self.most);
+        self.most.rotate_right(1);
+        self.most[0] = Room::default();
+        self.silent += 1;
+        let all = self.most.into_iter().filter(|_| self.silent < SILENT);
+        self.lately = all.fold(Room::default(), |a, b| a.with(b, u64::max));
         self.look();
-    }
-
-    fn lately(&self) -> Room {
-        self.most.with(self.before, u64::max)
     }
 }
 
@@ -120,7 +135,7 @@ impl Kept {
     #[must_use]
     pub fn new(classes: usize, period: Duration) -> Self {
         Kept {
-            turns: Turns::new(period, Duration::ZERO),
+            turns: Turns::new(period / PARTS as u32, Duration::ZERO),
             set: 0,
             flows: vec![Flow::default(); classes],
         }
@@ -129,14 +144,14 @@ impl Kept {
     /// Other classes, of which none is known to need any: who is inside already counts
     /// for none of them.
     pub fn reset(&mut self, classes: usize, period: Duration) {
-        self.turns = Turns::new(period, Duration::ZERO);
+        self.turns = Turns::new(period / PARTS as u32, Duration::ZERO);
         self.set += 1;
         self.flows = vec![Flow::default(); classes];
     }
 
-    /// It is that late now. Forgets what was needed two periods ago.
+    /// It is that late now. What was needed a period ago is forgotten.
     pub fn turn(&mut self, now: Duration) {
-        for _ in 0..self.turns.over(now) {
+        for _ in 0..self.turns.over(now).min(PARTS) {
             self.flows.iter_mut().for_each(Flow::turn);
         }
     }
@@ -144,14 +159,26 @@ impl Kept {
     /// A class holds so much from now on.
     pub fn holds(&mut self, class: ClassId, held: Room) {
         if let Some(flow) = self.flows.get_mut(class.0) {
+            if held.requests > flow.held.requests {
+                flow.silent = 0;
+            }
             flow.held = held;
             flow.look();
+        }
+    }
+
+    /// A request of a class found no room, and is not held.
+    pub fn misses(&mut self, class: ClassId, room: Room) {
+        if let Some(flow) = self.flows.get_mut(class.0) {
+            flow.silent = 0;
+            flow.needs(room);
         }
     }
 
     /// A request of a class entered, and takes this much.
     pub fn enters(&mut self, class: ClassId, room: Room) -> Taken {
         if let Some(flow) = self.flows.get_mut(class.0) {
+            flow.silent = 0;
             flow.inside = flow.inside.plus(room);
             flow.look();
         }
@@ -179,7 +206,7 @@ impl Kept {
     pub fn is_needed_beside(&self, class: ClassId) -> bool {
         let mut others = self.flows.iter().enumerate();
         !self.turns.period().is_zero()
-            && others.any(|(at, flow)| at != class.0 && flow.lately().requests > 0)
+            && others.any(|(at, flow)| at != class.0 && flow.lately.requests > 0)
     }
 
     /// What is withheld from a class, of `all` that there is.
@@ -202,7 +229,7 @@ impl Kept {
         let others = || {
             let each = self.flows.iter().zip(classes).enumerate();
             each.filter(|(at, (flow, class))| {
-                *at != asks.0 && class.priority >= of_own.priority && what(flow.lately()) > 0
+                *at != asks.0 && class.priority >= of_own.priority && what(flow.lately) > 0
             })
         };
         let weights = of_own.weight + others().map(|(_, (_, of))| of.weight).sum::<f64>();
@@ -214,7 +241,7 @@ impl Kept {
         let keeps = others().filter(|(_, (flow, _))| flow.held.requests == 0);
         keeps
             .map(|(_, (flow, of))| {
-                let needs = what(flow.lately()).min(share(of));
+                let needs = what(flow.lately).min(share(of));
                 needs.saturating_sub(what(flow.inside))
             })
             .fold(0, u64::saturating_add)

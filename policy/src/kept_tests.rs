@@ -79,19 +79,31 @@ fn nothing_is_kept_for_a_lower_priority_nor_from_one_that_has_less_than_its_shar
 }
 
 #[test]
-fn a_need_is_forgotten_after_two_periods() {
+fn a_need_is_forgotten_after_a_period_and_sooner_by_who_is_silent() {
     let classes = [class(0, 1.0), class(0, 1.0)];
-    let from_flood = |ends: &[u64]| {
-        let (mut kept, _flood) = beside_a_flood(10);
-        for end in ends {
-            kept.turn(PERIOD * *end as u32);
+    let part = PERIOD / PARTS as u32;
+    let after = |parts: u32, asks: bool| {
+        let (mut kept, _flood) = beside_a_flood(40);
+        for at in 1..=parts {
+            kept.turn(part * at);
+            if asks {
+                let one = kept.enters(QUIET, room(1));
+                kept.leaves(one);
+            }
         }
         kept.withheld_from(FLOOD, &classes, ALL).requests
     };
-    assert_eq!(from_flood(&[]), 10);
-    assert_eq!(from_flood(&[1]), 10);
-    assert_eq!(from_flood(&[1, 2]), 0);
-    assert_eq!(from_flood(&[2]), 0, "nobody looked for two periods");
+    let silent: Vec<_> = (0..4).map(|parts| after(parts, false)).collect();
+    assert_eq!(silent, [40, 40, 0, 0]);
+    let asking: Vec<_> = (0..6).map(|parts| after(parts, true)).collect();
+    assert_eq!(asking, [40, 40, 40, 40, 1, 1]);
+    // Nobody looked meanwhile.
+    let (mut kept, _flood) = beside_a_flood(40);
+    kept.turn(PERIOD);
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL).requests, 0);
+    // It asks again, and finds nothing.
+    kept.misses(QUIET, room(30));
+    assert_eq!(kept.withheld_from(FLOOD, &classes, ALL), room(30));
 }
 
 #[test]

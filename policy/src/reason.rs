@@ -68,6 +68,19 @@ impl Reason {
         self != Reason::TooLarge
     }
 
+    /// Whether it is room that is missing, rather than time or leave.
+    #[must_use]
+    pub fn wants_room(self) -> bool {
+        matches!(
+            self,
+            Reason::InsufficientMemory
+                | Reason::QueueFull
+                | Reason::ColdStart
+                | Reason::ConcurrencyLimit
+                | Reason::RoomKept
+        )
+    }
+
     /// Its place in [`Reason::ALL`].
     #[must_use]
     pub fn index(self) -> usize {

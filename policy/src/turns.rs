@@ -23,22 +23,19 @@ impl Turns {
         self.period
     }
 
-    /// How many periods are over since this was last asked, 2 for more: then the one
-    /// before counts for nothing either, and a new one begins now. A clock that jumped back
-    /// begins the period anew.
+    /// How many periods are over since this was last asked; a new one begins now if any is.
+    /// A clock that jumped back begins the period anew. A period of 0 is never over.
     pub fn over(&mut self, now: Duration) -> usize {
         let Some(since) = now.checked_sub(self.began) else {
             self.began = now;
             return 0;
         };
-        if since < self.period {
-            return 0;
+        let over = since.as_nanos().checked_div(self.period.as_nanos());
+        let over = over.unwrap_or(0).try_into().unwrap_or(usize::MAX);
+        if over > 0 {
+            self.began = now;
         }
-        self.began = now;
-        match since >= self.period.saturating_mul(2) {
-            true => 2,
-            false => 1,
-        }
+        over
     }
 }
 
@@ -47,11 +44,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_period_is_over_once_and_two_at_most() {
+    fn periods_are_counted_since_the_last_that_was_over() {
         let at = Duration::from_secs;
         let mut turns = Turns::new(at(10), at(0));
         assert_eq!([9, 10, 19, 20].map(|now| turns.over(at(now))), [0, 1, 0, 1]);
-        assert_eq!(turns.over(at(500)), 2);
+        assert_eq!(turns.over(at(500)), 48);
         assert_eq!([400, 409, 410].map(|now| turns.over(at(now))), [0, 0, 1]);
+        assert_eq!(Turns::new(at(0), at(0)).over(at(500)), 0);
     }
 }

@@ -94,6 +94,9 @@ impl<T> Desk<T> {
         match self.mode.carried_out(decision) {
             Decision::Refuse(reason) => {
                 self.tally.count(class, decision);
+                if reason.wants_room() {
+                    self.judge.misses(&held.profile);
+                }
                 moves.push((held.who, Outcome::Refused(reason)));
                 None
             }

@@ -280,6 +280,11 @@ impl Judge {
         self.kept.holds(class, held);
     }
 
+    /// A request is refused for want of room, and not held.
+    pub fn misses(&mut self, profile: &Profile) {
+        self.kept.misses(profile.class, Room::of_one(profile.need));
+    }
+
     /// Takes a request's arrival against its class's rate; call once for each.
     ///
     /// # Errors

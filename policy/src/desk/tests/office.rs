@@ -79,6 +79,8 @@ impl Office {
         let all = "[memory]\ncritical_from = 1\n[fairness]";
         let more = "[[class]]\nname = \"copper\"\npriority = 1\nweight = 0.1\n\
                     first_token_ms = 100000\nqueue_timeout_ms = 3000\n\
+                    [[class]]\nname = \"edge\"\npriority = 1\nfirst_token_ms = 100000\n\
+                    queue_timeout_ms = 0\n\
                     [[class]]\nname = \"tail\"\nfirst_token_ms = 100000\n\
                     queue_timeout_ms = 3000\n";
         POLICY.replace("[fairness]", all) + more

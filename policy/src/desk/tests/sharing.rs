@@ -126,6 +126,21 @@ fn a_class_that_holds_none_is_told_that_room_is_kept() {
     assert_eq!(office.moved(), said(&[(16, "room_kept")]));
 }
 
+/// It is refused while a flood has everything, and gets room as the flood's requests end.
+#[test]
+fn room_that_a_class_which_holds_none_did_not_find_is_kept_for_the_next() {
+    let mut office = Office::keeping_room(Mode::Enforce);
+    (10..18).for_each(|who| office.arrives(who, "bronze", None));
+    (20..24).for_each(|who| office.arrives(who, "bronze", None));
+    assert_eq!(office.moved().len(), 8);
+    office.arrives(30, "edge", None);
+    assert_eq!(office.moved(), said(&[(30, "concurrency_limit")]));
+    office.ends(10);
+    assert_eq!(office.moved(), [], "the place that is free is kept");
+    office.arrives(31, "edge", None);
+    assert_eq!(office.moved(), said(&[(31, "enters")]));
+}
+
 #[test]
 fn memory_is_kept_as_places_are() {
     let mut office = after_silver_had_two();
