@@ -5,7 +5,9 @@
 //! before it is trusted. The counts are the same in both modes: what would be
 //! refused is what was counted as refused.
 
-use crate::class::ClassId;
+use std::collections::BTreeMap;
+
+use crate::class::{Class, ClassId, Classes};
 use crate::decision::Decision;
 use crate::reason::Reason;
 
@@ -46,19 +48,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, more: &Self) {
-        self.admitted += more.admitted;
-        self.gate_alone += more.gate_alone;
-        self.left += more.left;
-        self.returned += more.returned;
-        for (into, from) in [
-            (&mut self.waited, &more.waited),
-            (&mut self.refused, &more.refused),
-        ] {
-            into.iter_mut().zip(from).for_each(|(into, n)| *into += n);
-        }
-    }
-
     /// Held, for this reason at first.
     #[must_use]
     pub fn waited(&self, reason: Reason) -> u64 {
@@ -82,6 +71,7 @@ impl Counts {
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     classes: Vec<Counts>,
+    gone: BTreeMap<String, Counts>,
 }
 
 impl Tally {
@@ -90,6 +80,7 @@ impl Tally {
     pub fn new(classes: usize) -> Self {
         Tally {
             classes: vec![Counts::default(); classes],
+            gone: BTreeMap::new(),
         }
     }
 
@@ -119,15 +110,19 @@ impl Tally {
         }
     }
 
-    /// Counts by a set of `classes`, what was counted for one of the old set under
-    /// the one that `to` says.
-    pub fn reclass(&mut self, classes: usize, to: impl Fn(ClassId) -> ClassId) {
-        let old = std::mem::replace(&mut self.classes, vec![Counts::default(); classes]);
-        for (at, counts) in old.into_iter().enumerate() {
-            if let Some(into) = self.classes.get_mut(to(ClassId(at)).0) {
-                into.add(&counts);
-            }
-        }
+    /// Counts by other classes from now on. What was counted stays under its name, which
+    /// may come back.
+    pub fn reclass(&mut self, old: &Classes, new: &Classes) {
+        let names = old.all().iter().map(|class| class.name.clone());
+        self.gone.extend(names.zip(self.classes.drain(..)));
+        let of = |class: &Class| self.gone.remove(&class.name).unwrap_or_default();
+        self.classes = new.all().iter().map(of).collect();
+    }
+
+    /// What was counted for classes that there are no more, by name.
+    #[must_use]
+    pub fn gone(&self) -> &BTreeMap<String, Counts> {
+        &self.gone
     }
 
     /// The counts of each class, in the classes' order.
@@ -168,8 +163,20 @@ mod tests {
             let expected = all.iter().filter(|(_, d)| matches!(d, Decision::Refuse(_)));
             let expected = expected.count() as u64;
             prop_assert_eq!(refused, expected);
-            tally.reclass(1, |_| ClassId(0));
-            prop_assert_eq!(tally.classes()[0].refused_in_all(), expected);
+            let counted = tally.classes().to_vec();
+            let named = |names: &[&str]| {
+                let class = |name: &&str| Class {
+                    name: (*name).to_owned(),
+                    ..crate::class::tests::placed(0, 1.0)
+                };
+                Classes::new(names.iter().map(class).collect(), names[0]).unwrap()
+            };
+            let (all, fewer) = (named(&["a", "b", "c"]), named(&["d", "b"]));
+            tally.reclass(&all, &fewer);
+            prop_assert_eq!(tally.classes(), &[Counts::default(), counted[1].clone()]);
+            prop_assert_eq!(tally.gone().get("c"), Some(&counted[2]));
+            tally.reclass(&fewer, &all);
+            prop_assert_eq!(tally.classes(), &counted[..]);
         }
     }
 

@@ -6,6 +6,7 @@ use metrics::Recorder;
 use tidegate_policy::class::ClassId;
 use tidegate_policy::published::Reading;
 use tidegate_policy::reason::Reason;
+use tidegate_policy::shadow::{Counts, Mode};
 
 use super::door::Door;
 use super::layer::{Counter, Layer};
@@ -73,6 +74,9 @@ const QUEUE: [&str; 8] = [
     "policy_observes",
 ];
 
+/// Of the time to the first token.
+const QUANTILES: [&str; 3] = ["0.5", "0.99", "0.999"];
+
 impl Layer {
     /// Sets every series as it is now.
     pub(crate) fn publish(&self, recorder: &impl Recorder, prefix: &str) {
@@ -91,6 +95,7 @@ impl Layer {
             show.state(&reading, now);
             show.concurrency(counter);
             show.classes(counter, now);
+            show.gone(counter);
         });
     }
 }
@@ -110,6 +115,7 @@ impl<D: Door> Layer<D> {
         self.with(|counter| {
             show.inside(counter);
             show.classes(counter, now);
+            show.gone(counter);
         });
     }
 }
@@ -149,7 +155,7 @@ impl Show<'_> {
     }
 
     fn inside(&self, counter: &Counter<impl Door>) {
-        let observes = counter.desk.mode() == tidegate_policy::shadow::Mode::Observe;
+        let observes = counter.desk.mode() == Mode::Observe;
         self.series.flag("policy_observes", &[], observes);
         let inside = counter.desk.judge().inside();
         self.series.gauge("policy_inside_count", &[], inside as f64);
@@ -169,7 +175,9 @@ impl Show<'_> {
         let names: Vec<_> = classes.map(|class| class.name.clone()).collect();
         for (at, name) in names.iter().enumerate() {
             let class = [("class", name.as_str())];
-            self.decisions(counter, at, name);
+            if let Some(counts) = counter.desk.decisions().get(at) {
+                self.decisions(counts, name);
+            }
             let held = counter.desk.held(ClassId(at));
             self.series.gauge("policy_held_count", &class, held as f64);
             let error = counter.desk.judge().drain(ClassId(at)).map(|d| d.error());
@@ -190,7 +198,7 @@ impl Show<'_> {
             let share = attained.attainment.unwrap_or(f64::NAN);
             self.series.gauge("policy_attainment", &class, share);
             let quantiles = attained.first_token_ms.map_or([None; 3], |q| q.map(Some));
-            for (quantile, ms) in ["0.5", "0.99", "0.999"].into_iter().zip(quantiles) {
+            for (quantile, ms) in QUANTILES.into_iter().zip(quantiles) {
                 let labels = [("class", name.as_str()), ("quantile", quantile)];
                 self.series
                     .gauge("policy_first_token_seconds", &labels, seconds(ms));
@@ -198,10 +206,23 @@ impl Show<'_> {
         }
     }
 
-    fn decisions(&self, counter: &Counter<impl Door>, class: usize, name: &str) {
-        let Some(counts) = counter.desk.decisions().get(class) else {
-            return;
-        };
+    /// Classes that were taken out of the policy: their series stay, and say so.
+    fn gone(&self, counter: &Counter<impl Door>) {
+        for (name, counts) in counter.desk.decisions_of_gone() {
+            self.decisions(counts, name);
+            let class = [("class", name.as_str())];
+            self.series.gauge("policy_held_count", &class, 0.0);
+            self.series.gauge("policy_goodput", &class, 0.0);
+            self.series.gauge("policy_attainment", &class, f64::NAN);
+            for quantile in QUANTILES {
+                let labels = [("class", name.as_str()), ("quantile", quantile)];
+                self.series
+                    .gauge("policy_first_token_seconds", &labels, f64::NAN);
+            }
+        }
+    }
+
+    fn decisions(&self, counts: &Counts, name: &str) {
         let show = |decision, reason, count| {
             let labels = [("class", name), ("decision", decision), ("reason", reason)];
             self.series.counter("policy_decision_total", &labels, count);

@@ -22,6 +22,7 @@ async fn who_is_held_stays_so_under_the_new_policy() {
                name = \"silver\"\nfirst_token_ms = 600000\nqueue_timeout_ms = 60000\n";
     assert!(office.bench.worker.follow(file::parse(new).unwrap()));
     office.held("silver", 2).await;
+    office.until("policy_held_count", "class=gold", 0.0).await;
     call.write(chunk("data: [DONE]\n\n")).await;
     office.bench.engine.answer(JSON).await;
     assert_eq!(silver.head().await, 200, "it came first");
@@ -30,6 +31,21 @@ async fn who_is_held_stays_so_under_the_new_policy() {
     assert_eq!(gold.head().await, 200);
     gold.body().await;
     office.bench.idle().await;
+    // What was counted for a class stays there, whoever comes and goes.
+    let admitted = "class=silver,decision=admitted";
+    let before = office.metric("policy_decision_total", admitted).await;
+    assert!(before >= Some(3.0), "{before:?}");
+    let held = "class=gold,decision=held,reason=concurrency_limit";
+    for policy in [new, POLICY] {
+        assert!(office.bench.worker.follow(file::parse(policy).unwrap()));
+        office.until("policy_held_count", "class=gold", 0.0).await;
+        assert_eq!(
+            office.metric("policy_decision_total", held).await,
+            Some(1.0)
+        );
+        let silver = office.metric("policy_decision_total", admitted).await;
+        assert_eq!(silver, before);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What the desk is told of the engine and of requests inside it, and what it
 //! shows.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Alone, Desk, Entry, Moves};
@@ -65,7 +66,7 @@ impl<T> Desk<T> {
         let default = new.choose(None, None, "");
         let to = |class: ClassId| new.named(&old.get(class).name).unwrap_or(default);
         self.queues.reclass(new.all().len(), to);
-        self.tally.reclass(new.all().len(), to);
+        self.tally.reclass(&old, &new);
         self.fairness = Fairness::new(new.all(), settings.floor, settings.credit);
         self.judge.reload(settings);
         self.queues.classes().for_each(|class| self.mark(class));
@@ -104,6 +105,12 @@ impl<T> Desk<T> {
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The same for classes that there are no more, by name.
+    #[must_use]
+    pub fn decisions_of_gone(&self) -> &BTreeMap<String, Counts> {
+        self.tally.gone()
     }
 
     /// Decisions so far, by class.
