@@ -12,8 +12,9 @@
 //! ```
 //!
 //! `most` is the greatest of what a class had inside and held at once over the last
-//! period, 30 to 40 s, and nothing once it has asked for nothing for 10 to 20 s. Only classes that lately needed room have a share, and only those
-//! whose priority is at least that of the one that asks: nothing is kept for lower ones.
+//! period, 30 to 40 s, and nothing once it has asked for nothing for 10 to 20 s. Only
+//! classes that lately needed room have a share, and only those whose priority is at least
+//! that of the one that asks: nothing is kept for lower ones.
 //! While a class holds requests nothing is kept for it: who gets the next room is a
 //! matter of [order](crate::fairness), by which it goes first or has had its turns. All
 //! of this holds for places under the limit and for tokens of memory, each by itself.
